@@ -1,8 +1,6 @@
 // Writes src/stores/redis/scripts.generated.ts from src/stores/redis/lua/*.lua, one constant an operation.
-// `--@include quick/free-key` stands for the file of that name below the folder. `--@define NAME_WITH_UNDERSCORE value` gives
+// `--@include parts/holds` stands for the file of that name below the folder. `--@define NAME_WITH_UNDERSCORE value` gives
 // a number a name in the operation that includes it; names are replaced here, so that they cost the server nothing.
-// `--@setting` does the same for a number that a store may have another value of: the module exports its names and values, and
-// nothing else in an operation is that number.
 // With --check nothing is written.
 
 import { createHash } from 'node:crypto';
@@ -22,16 +20,12 @@ function buildModule() {
     '// Generated from lua/*.lua by `node scripts/build-lua.mjs`. Do not edit.',
     "import type { RedisScript } from './scripts.ts';",
   ];
-  const settings = new Map();
-  const constants = operations.map((file) => constant(file, settings));
-  const lines = [...settings].map(([name, value]) => `  ${name}: ${value},`);
-  const ofSettings = lines.length > 0 ? [['export const settings = {', ...lines, '} as const;'].join('\n')] : [];
-  return `${[header.join('\n'), ...ofSettings, ...constants].join('\n\n')}\n`;
+  return `${[header.join('\n'), ...operations.map(constant)].join('\n\n')}\n`;
 }
 
-function constant(file, settings) {
+function constant(file) {
   const name = file.slice(0, -'.lua'.length);
-  const source = minify(define(checked(include(name), file), file, settings));
+  const source = minify(define(checked(include(name), file), file));
   const sha1 = createHash('sha1').update(source).digest('hex');
   const identifier = name.replaceAll(/-(\w)/g, (_, letter) => letter.toUpperCase());
   return `export const ${identifier}: RedisScript = {
@@ -49,22 +43,14 @@ function include(name, includedBy = []) {
   );
 }
 
-/** Puts the values in the places of the names that were defined. Adds the settings among them to `settings`. */
-function define(source, file, settings) {
+/** Puts the values in the places of the names that were defined. */
+function define(source, file) {
   const values = new Map();
-  const definitions = /^[ \t]*--@(define|setting)[ \t]+([A-Z]+(?:_[A-Z]+)+)[ \t]+(\S+)/gm;
-  for (const [, kind, name, value] of source.matchAll(definitions)) {
+  for (const [, name, value] of source.matchAll(/^[ \t]*--@define[ \t]+([A-Z]+(?:_[A-Z]+)+)[ \t]+(\S+)/gm)) {
     if (values.has(name)) throw new Error(`${file} defines ${name} twice`);
     values.set(name, value);
-    if (kind === 'setting') settings.set(name, value);
   }
   const code = source.split('\n').filter((line) => !line.trim().startsWith('--'));
-  for (const [name, value] of values) {
-    if (!settings.has(name)) continue;
-    const others = [...values].filter(([other]) => other !== name).map(([, number]) => number);
-    const isElsewhere = [...code, ...others].some((text) => text.includes(value));
-    if (isElsewhere) throw new Error(`${file} has the number ${value}, which is that of the setting ${name}`);
-  }
   return code.join('\n').replaceAll(/\b[A-Z]+(?:_[A-Z]+)+\b/g, (name) => {
     if (!values.has(name)) throw new Error(`${file} does not define ${name}`);
     return values.get(name);

@@ -2,83 +2,12 @@ import { cpSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:f
 import { dirname, join } from 'node:path';
 
 const root = dirname(dirname(import.meta.dirname));
-const scripts = 'stores/redis/scripts.generated.js';
 
 /**
  * Each optimization that makes the package longer than it had to be, and how to do without it: `file` is a file of the build,
  * in which `from` is replaced by `to`. `scenario` and `row` are where it shows, and `column` is the figure.
  */
 export const optimizations = [
-  {
-    where: 'lua/quick/grant-free-key.lua',
-    buys: 'a free key is granted before the rest of the script is defined',
-    scenario: 'wide',
-    row: 'reenlock',
-    column: 'serverUs',
-    file: scripts,
-    from: 'if isFree and not',
-    to: 'if false and isFree and not',
-  },
-  {
-    where: 'lua/quick/release-only-hold.lua',
-    buys: 'the only hold is released before the rest of the script is defined',
-    scenario: 'wide',
-    row: 'reenlock',
-    column: 'serverUs',
-    file: scripts,
-    from: 'local isOnly = text and',
-    to: 'local isOnly = false and',
-  },
-  {
-    where: 'lua/quick/hand-to-first-waiter.lua',
-    buys: 'a release hands the key to the first waiter without a look at the others',
-    scenario: 'hot-key',
-    row: 'reenlock',
-    column: 'serverUs',
-    file: scripts,
-    from: 'elseif isQuick and',
-    to: 'elseif false and',
-  },
-  {
-    where: 'lua/quick/queue-behind-writer.lua',
-    buys: 'a waiter is queued before the rest of the script is defined',
-    scenario: 'hot-key',
-    row: 'reenlock',
-    column: 'serverUs',
-    file: scripts,
-    from: 'if isWritten and',
-    to: 'if false and isWritten and',
-  },
-  {
-    where: 'lua/quick/read-beside-readers.lua',
-    buys: 'a reader joins others before the rest of the script is defined',
-    scenario: 'read',
-    row: 'reenlock, to read',
-    column: 'serverUs',
-    file: scripts,
-    from: 'if lineFeed and string.byte(ARGV[2])',
-    to: 'if false and string.byte(ARGV[2])',
-  },
-  {
-    where: 'lua/quick/release-reader.lua',
-    buys: 'a reader leaves others before the rest of the script is defined',
-    scenario: 'read',
-    row: 'reenlock, to read',
-    column: 'serverUs',
-    file: scripts,
-    from: "if text and flag ~= '2' and",
-    to: "if false and text and flag ~= '2' and",
-  },
-  {
-    where: '`?` in lua/parts/layout.lua',
-    buys: 'the record names the only waiter, so that its turn needs no look at the queue',
-    scenario: 'hand-off',
-    row: 'reenlock',
-    column: 'serverUs',
-    file: scripts,
-    from: "local alone = string.byte(wants) == 119 and '",
-    to: "local alone = false and '",
-  },
   {
     where: 'drivers/ioredis/script-call.ts',
     buys: "a call of a script is a smaller object than the client's own",
@@ -194,12 +123,5 @@ export function buildWithout(optimization, folder) {
 /** The source of its file without an optimization. */
 export function sourceWithout({ where, file, from, to }, source) {
   if (source.split(from).length !== 2) throw new Error(`Expected ${file} to have \`${from}\` once, for ${where}`);
-  const changed = source.replace(from, () => to);
-  return file === scripts ? changed + withTheirDigests : changed;
+  return source.replace(from, () => to);
 }
-
-const withTheirDigests = `
-for (const script of Object.values(exports).filter(({ source }) => source !== undefined)) {
-  script.sha1 = require('node:crypto').createHash('sha1').update(script.source).digest('hex');
-}
-`;

@@ -124,8 +124,9 @@ describe('the Redis user of the README', () => {
 const since: Readonly<Record<string, readonly string[]>> = {
   '5.0': [
     ...['evalsha', 'eval', 'subscribe', 'unsubscribe', 'publish', 'pubsub|numsub', 'ping', 'info', 'scan', 'time'],
-    ...['get', 'set', 'del', 'pexpire', 'pttl'],
-    ...['zadd', 'zcard', 'zcount', 'zincrby', 'zrange', 'zrem', 'zremrangebyscore', 'zscore'],
+    ...['del', 'hdel', 'hexists', 'hget', 'hincrby', 'hkeys', 'hlen', 'hmget', 'hset', 'hvals', 'pexpire', 'pttl'],
+    ...['zcard', 'zcount', 'zrank', 'zrem', 'zremrangebyscore', 'zscore'],
   ],
-  '6.2': ['zmscore'],
+  // As the scripts call them: `ZADD` with `LT`, `ZRANGE` with `BYSCORE`.
+  '6.2': ['zadd', 'zrange'],
 };

@@ -18,23 +18,41 @@ function some<T>(...ways: T[]): T[] {
   return isLong ? ways : ways.slice(seed % ways.length).slice(0, 1);
 }
 
-/** A call of a script for an owner, by digest or by source. */
-function call({ sha1, source }: { sha1: string; source: string }, owner: string): CommandTest {
-  return ([name = '', script, , , , names = '']) =>
-    /^eval/i.test(name) && (script === sha1 || script === source) && names.split(' ')[1] === owner;
+interface Script {
+  readonly sha1: string;
+  readonly source: string;
+}
+
+/** The words behind the keys of a call of a script, by digest or by source. */
+function argsOf({ sha1, source }: Script, [name = '', script, keys, ...words]: readonly string[]) {
+  const isCall = /^eval/i.test(name) && (script === sha1 || script === source);
+  return isCall ? words.slice(Number(keys)) : undefined;
 }
 
 describe.each(clientLibrariesForFaults)('Network faults, with $name', ({ name: library }) => {
   const resends = !library.startsWith('node-redis');
   let lab: Lab;
+  /** The owners of the holds that were asked for. Only an acquire names them. */
+  const owners = new Map<string, string>();
   beforeEach(async () => {
     lab = await Lab.start([], library);
+    void lab.proxy.loseReply((words) => {
+      const [, owner, hold] = argsOf(acquire, words) ?? [];
+      if (owner !== undefined && hold !== undefined) owners.set(hold, owner);
+      return false;
+    });
     // Every script is known: a call is executed when it is first sent.
     for (const { source } of [acquire, renew, release]) await lab.admin.script('LOAD', source);
   });
   afterEach(() => lab.stop());
 
-  const waiting = (...owners: string[]) => until(async () => (await lab.waiters(key)).join() === owners.join());
+  /** A call of a script for an owner. */
+  function call(script: Script, owner: string): CommandTest {
+    const place = script === acquire ? 2 : 0;
+    return (words) => owners.get(argsOf(script, words)?.[place] ?? '') === owner;
+  }
+
+  const waiting = (...names: string[]) => until(async () => (await lab.waiters(key)).join() === names.join());
 
   /** One that holds and one that waits, in processes of their own. */
   async function contest(): Promise<[first: RemoteHold, second: Promise<RemoteHold>, a: Client, b: Client]> {

@@ -140,22 +140,20 @@ export class PlainCounter extends PassThrough {
   }
 }
 
-/** A change to a script: what one of its functions does first. */
+/** A change to a script: code of it, and what stands in its place. */
 export interface ScriptBug {
   readonly script: 'acquire' | 'release' | 'renew';
-  /** The name of the function, which is all that the bug knows of the right code. */
-  readonly before: string;
-  readonly lua: string;
+  readonly code: string;
+  readonly instead: string;
 }
 
 const scripts = { acquire, release, renew };
 
 /** A client that sends a script with a bug in place of the right one. */
-export function withScriptBug(client: Redis, { script, before, lua }: ScriptBug): Redis {
+export function withScriptBug(client: Redis, { script, code, instead }: ScriptBug): Redis {
   const { sha1, source } = scripts[script];
-  const head = new RegExp(`^local function ${before}\\(.*\\)$`, 'm');
-  if (!head.test(source)) throw new Error(`The script ${script} has no function ${before}`);
-  const spoilt = source.replace(head, (line) => `${line}\n${lua}`);
+  const spoilt = source.replace(code, () => instead);
+  if (spoilt === source) throw new Error(`Expected the script ${script} to have the code ${code}`);
   return new Proxy(client, {
     get(target, name) {
       if (name === 'sendCommand') {
@@ -173,21 +171,23 @@ export function withScriptBug(client: Redis, { script, before, lua }: ScriptBug)
 
 export const releaseWithoutOwnerCheck: ScriptBug = {
   script: 'release',
-  before: 'remove',
-  lua: "if table.remove(holds) then return 'released' end",
+  code: 'if only == hold and',
+  instead: 'if only and',
 };
 
 export const renewalThatRecreates: ScriptBug = {
   script: 'renew',
-  before: 'renewLine',
-  lua: `if not string.find(text .. '\\n', ' ' .. ARGV[1] .. '\\n', 1, true) then
-  redis.call('SET', KEYS[1], string.sub(text, 1, 18) .. '\\nw' .. nowMs + leaseMs .. ' ' .. ARGV[1])
-  return nowMs + leaseMs
-end`,
+  code: 'if only ~= hold then',
+  instead: `if only ~= hold then
+  local untilMs = nowMs + leaseMs
+  redis.call('HSET', lock, 'ends', untilMs, 'hold', hold, 'owner', 'owner', 'process', 'process')
+  return {'renewed', nowMs, untilMs}
+end
+if only ~= hold then`,
 };
 
 export const handOffToTheDead: ScriptBug = {
   script: 'release',
-  before: 'judge',
-  lua: "do return 'live' end",
+  code: 'local function judge(name, said, state)',
+  instead: "local function judge(name, said, state)\ndo return 'live' end",
 };

@@ -73,13 +73,6 @@ describe('build-lua', () => {
     expect(read()).toContain('`return string.byte(text, 17, 18), KEYS[1]`');
   });
 
-  it('build-lua exports the names and values of settings', () => {
-    write('a.lua', '--@setting RECORD_TTL_MS 3600000\nreturn RECORD_TTL_MS\n');
-    expect(buildLua(folder)).toEqual({ code: 0, stderr: '' });
-    expect(read()).toContain('export const settings = {\n  RECORD_TTL_MS: 3600000,\n} as const;');
-    expect(read()).toContain('`return 3600000`');
-  });
-
   it('build-lua reports drift without writing', () => {
     write('acquire.lua', 'return 1\n');
     expect(buildLua(folder, '--check')).toEqual({
@@ -101,16 +94,6 @@ describe('build-lua', () => {
       'a name with two values',
       { 'a.lua': '--@define FIRST_COLUMN 1\n--@define FIRST_COLUMN 2\n' },
       'a.lua defines FIRST_COLUMN twice',
-    ],
-    [
-      'the number of a setting elsewhere',
-      { 'a.lua': '--@setting RECORD_TTL_MS 3600000\nreturn RECORD_TTL_MS + 36000001\n' },
-      'a.lua has the number 3600000, which is that of the setting RECORD_TTL_MS',
-    ],
-    [
-      'another name for the number of a setting',
-      { 'a.lua': '--@setting RECORD_TTL_MS 3600000\n--@define HOUR_MS 3600000\nreturn RECORD_TTL_MS + HOUR_MS\n' },
-      'a.lua has the number 3600000, which is that of the setting RECORD_TTL_MS',
     ],
     [
       'a comment over several lines',

@@ -21,10 +21,12 @@ function redis(): Backend {
   return {
     createStore: () => new RedisStore({ client: stage.client }),
     async loseNewest(count) {
-      const queue = 'reenlock:{key}:queue';
-      const members = await stage.client.zrange(queue, '-inf', '(0', 'BYSCORE');
-      const lost = members.slice(-count);
-      await stage.client.zrem(queue, ...lost, ...lost.map((member) => `:o${member.split(' ')[1]}`));
+      const [queue, waiters] = ['reenlock:{key}:queue', 'reenlock:{key}:waiters'] as const;
+      for (const holdId of await stage.client.zrange(queue, String(-count), '-1')) {
+        const [, owner] = String(await stage.client.hget(waiters, `w:${holdId}`)).split(' ');
+        await stage.client.zrem(queue, holdId);
+        await stage.client.hdel(waiters, `w:${holdId}`, `c:${owner}`);
+      }
     },
   };
 }

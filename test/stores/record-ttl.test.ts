@@ -46,12 +46,12 @@ describe('The record of a key, with `recordTtlMs`', () => {
       await expectKept(0);
     });
 
-    it('A release that must be remembered for longer than the record is kept is remembered beside it', async () => {
+    it('A release that must be remembered for longer keeps the lock for longer', async () => {
       const process = stage.deafProcess();
       const line = process.line();
       await line.hold();
-      await line.release(10 * recordTtlMs);
-      expect(await stage.client.pttl('reenlock:{order:42}:queue')).toBeGreaterThan(9 * recordTtlMs);
+      await line.copy.release(10 * recordTtlMs);
+      expect(await stage.client.pttl('reenlock:{order:42}:lock')).toBeGreaterThan(9 * recordTtlMs);
       expect(await line.copy.status()).toBe('cancelled');
     });
 

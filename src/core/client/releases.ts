@@ -39,9 +39,9 @@ export class Releases {
     const sent = this.#access.clock.now();
     this.#inFlight.begin();
     this.#send(target, sent, {
-      onStatus: (status) => {
+      onStatus: (status, isRepeat) => {
         this.#inFlight.end();
-        callbacks.onStatus(status);
+        callbacks.onStatus(status, isRepeat);
       },
       onSettled: callbacks.onSettled,
       onError: (error) => inBackground(this.#retry(target, sent, error, callbacks)),
@@ -118,7 +118,7 @@ export class Releases {
   #sendAgain(target: ReleaseTarget, { onStatus, onSettled }: ReleaseCallbacks): Promise<LockStoreError | undefined> {
     return new Promise((resolve) => {
       this.#send(target, this.#access.clock.now(), {
-        onStatus,
+        onStatus: (status) => onStatus(status, true),
         onSettled: () => {
           onSettled();
           resolve(undefined);

@@ -58,8 +58,8 @@ export type OnClaims = (id: string, sent: Instant, reply: AcquireReply | Release
 
 /** How the caller of a release hears of it. */
 export interface ReleaseCallbacks {
-  /** Called first, with the store's status. */
-  onStatus(status: ReleaseReply['status']): void;
+  /** Called first, with the store's status, and whether an earlier call may have released it already. */
+  onStatus(status: ReleaseReply['status'], isRepeat: boolean): void;
   /**
    * Called last, in any case: after the waiters of this process that were handed the lock have been told, or when the
    * release is no longer repeated.
@@ -156,7 +156,7 @@ export class StoreClient {
     let hasFailed = false;
     const call = (): Promise<ReleaseReply> => this.#store.release(request, terms);
     const replied = (reply: ReleaseReply): void => {
-      if (!hasFailed) onStatus(reply.status);
+      if (!hasFailed) onStatus(reply.status, reply.mayHaveArrivedBefore === true);
       // The next holder goes on first, since others wait for it: its code runs one microtask after its grant.
       const told = this.onClaims(request.id, sent, reply);
       if (hasFailed) return;

@@ -141,9 +141,11 @@ export class GrantRegistry {
     let hasEnded = grant.lostError !== undefined;
     let error: LockLostError | undefined;
     this.#releases.release(targetOf(grant), {
-      onStatus: (status) => {
+      onStatus: (status, isRepeat) => {
         isAnswered = true;
-        if (status === 'absent' || status === 'cancelled') error = grant.lostError ?? lostAtRelease(grant);
+        // While the lease lasts, nobody else had the key: an earlier call has released it.
+        const isDone = status === 'absent' && isRepeat && grant.remainingMs > 0 && grant.lostError === undefined;
+        if (status === 'cancelled' || (status === 'absent' && !isDone)) error = grant.lostError ?? lostAtRelease(grant);
         if (hasEnded) return;
         hasEnded = true;
         // If the reply is late, the lease may have ended since, and the key may have changed hands: that is no loss.

@@ -23,9 +23,9 @@ import type { HoldMode } from './types.ts';
  *     know at the tail, keeps its process live, frees expired holds and hands off. Its reply names the open claims of the
  *     calling process, of very many those that lapse first. The reply to any call names the claims that the call made. If the
  *     acquire names the newest waiter of its process, a queued reply says whether the store has lost that one.
- * C9  A release removes the hold or the queue entry of its hold id, and is remembered for `tombstoneMs`: a repeat returns
- *     the same, an acquire that arrives later returns cancelled. A store that knows that no call of the hold id can still
- *     arrive may forget it earlier: all were answered at once, or on the connection that they were sent on.
+ * C9  A release removes the hold or the queue entry of its hold id, and is remembered for `tombstoneMs`: an acquire that
+ *     arrives later returns cancelled. A repeat returns the same, or `absent`. A store that knows that no acquire of the hold
+ *     id can still arrive may forget it at once: all were answered, on the connection that they were sent on.
  * C10 A renewal moves the lease's end to `leaseMs` from now, never nearer, and turns a claim into a lease. It never
  *     re-creates a hold: an ended lease, another fence or an unknown hold id is `lost`.
  * C11 A fence is max(last + 1, store time in µs): it rises with each change of owner, even after the store lost its data.
@@ -264,7 +264,11 @@ export type TransferReply =
  * `released`: it held. `expired`: its lease had ended, but nobody had taken the key. `cancelled`: it was queued.
  * `absent`: neither; the key may have changed hands.
  */
-export type ReleaseReply = Reply & { readonly status: 'released' | 'expired' | 'cancelled' | 'absent' };
+export interface ReleaseReply extends Reply {
+  readonly status: 'released' | 'expired' | 'cancelled' | 'absent';
+  /** Whether this may be the reply to a second copy of the call, so that `absent` says nothing; absent if the store can't tell. */
+  readonly mayHaveArrivedBefore?: boolean;
+}
 
 /** The holders, and the waiters in order; times are milliseconds on the store's clock. */
 export interface InspectReply {

@@ -1,4 +1,5 @@
 import type { EdgeStore, HoldRequest, WaitEdge, WaitReply } from '../../core/model/store.ts';
+import { keysOf } from './calls.ts';
 import { edgesOf, setEdge, wait } from './scripts.generated.ts';
 import type { Item, RedisScripts } from './scripts.ts';
 
@@ -6,13 +7,10 @@ import type { Item, RedisScripts } from './scripts.ts';
 export class RedisEdges implements EdgeStore {
   readonly #scripts: RedisScripts;
   readonly #prefix: string;
-  readonly #waitArgs: (request: HoldRequest) => readonly Item[];
 
-  /** `waitArgs` returns the arguments of wait.lua: the keys of the request's lock and its entry in the queue. */
-  constructor(scripts: RedisScripts, prefix: string, waitArgs: (request: HoldRequest) => readonly Item[]) {
+  constructor(scripts: RedisScripts, prefix: string) {
     this.#scripts = scripts;
     this.#prefix = prefix;
-    this.#waitArgs = waitArgs;
   }
 
   set(owner: string, edge: WaitEdge, ttlMs: number): Promise<void> {
@@ -29,10 +27,11 @@ export class RedisEdges implements EdgeStore {
   }
 
   wait(request: HoldRequest): Promise<WaitReply> {
-    return this.#scripts.run(wait, this.#waitArgs(request), readWait);
+    const keys = keysOf(this.#prefix, request.id);
+    return this.#scripts.run(wait, [...keys, request.holdId], readWait, keys.length);
   }
 
-  /** An owner is a trace id or random: it has no braces. */
+  /** An owner has no braces. */
   #key(owner: string): string {
     return `${this.#prefix}{${owner}}:edges`;
   }

@@ -29,13 +29,16 @@ const withinScript = / script: [0-9a-f]{40}, on @/;
 /** How Redis 6.2 replies with the code of a command that a script has called, and with that of a name that it does not have. */
 const olderRefusal = /^ERR (?:unknown command|Error running script .*: -(?:MISCONF|OOM|READONLY)) /;
 
+/** How a server refuses a call of more than ten words before a login, in place of NOAUTH. */
+const beforeLogin = /^ERR Protocol error: unauthenticated /;
+
 /**
  * Makes the error that callers see of what the Redis client rejected with; the message names no server and no key.
  * `wasSentOnce`: no other copy of the refused call can have reached a server.
  */
 export function storeError(driver: RedisDriver, operation: string, cause: unknown, wasSentOnce = true): LockStoreError {
   if (cause instanceof NotSentError) return notSent(operation, cause, cause.message);
-  const code = driver.codeOf(cause);
+  const code = beforeLogin.test(String((cause as Error | undefined)?.message)) ? 'NOAUTH' : driver.codeOf(cause);
   return new LockStoreError(messageOf(operation, code, cause), {
     cause: hideCommand(cause),
     outcome: wasSentOnce && isRefusal(code, cause) ? 'not-applied' : 'unknown',

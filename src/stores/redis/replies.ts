@@ -19,22 +19,19 @@ export function readGrant(holdId: string, fence: number, leaseMs: number): Acqui
 
 /** The long answer of acquire.lua, which lists its parts. */
 export function readAcquire(holdId: string, reply: Item[]): AcquireReply {
-  const [status, now, third, fourth, fifth, others] = reply as [AcquireReply['status'], Item, Item, Item, Item, Item];
+  const [status, now, third, fourth, fifth, sixth] = reply as [Exclude<AcquireReply['status'], 'mismatch'>, ...Item[]];
   const nowMs = Number(now);
-  const claims = readClaims(reply, 6);
   if (status === 'granted') {
     const grant = { holdId, fence: Number(third), endMs: Number(fourth), isClaim: Number(fifth) === 1 };
-    return { status, grant, otherHolds: Number(others), nowMs, claims };
+    return { status, grant, otherHolds: Number(sixth), nowMs, claims: readClaims(reply, 7) };
   }
-  if (status === 'cancelled') return { status, nowMs, claims };
-  if (status === 'mismatch') return { status, permits: Number(third) || undefined, nowMs, claims };
-  const leaseRemainingMs = Number(third) - nowMs;
-  const position = Number(fifth);
-  if (status === 'queued') {
-    const [isNew, isNewestLost] = [Number(fourth) === 1, Number(others) === 1 || undefined];
-    return { status, isNew, leaseRemainingMs, position, isNewestLost, nowMs, claims };
-  }
-  return { status, leaseRemainingMs, position, nowMs, claims };
+  if (status === 'cancelled') return { status, nowMs, claims: none };
+  const leaseRemainingMs = Math.max(0, Number(third) - nowMs);
+  const position = Number(fourth);
+  const claims = readClaims(reply, 6);
+  if (status !== 'queued') return { status, leaseRemainingMs, position, nowMs, claims };
+  const [isNew, isNewestLost] = [Number(fifth) === 1, Number(sixth) === 1 || undefined];
+  return { status, isNew, leaseRemainingMs, position, isNewestLost, nowMs, claims };
 }
 
 /** The answer of renew.lua. */
@@ -60,29 +57,32 @@ export function readRelease(reply: unknown): ReleaseReply {
 
 /** The answer of inspect.lua. */
 export function readInspect(reply: unknown): InspectReply {
-  const [now, holds, waiters, count] = reply as [Item, Item[], Item[], Item];
-  const permits = Number(count) || undefined;
-  return {
-    nowMs: Number(now),
-    permits,
-    holds: rows(holds, 6).map(([holdId, owner, process, fence, end, kind]) => ({
-      holdId: String(holdId),
-      owner: String(owner),
-      process: String(process),
-      fence: Number(fence),
-      endMs: Number(end),
-      isClaim: /[A-Z]/.test(String(kind)),
-      mode: modeOf(kind, permits),
-    })),
-    waiters: rows(waiters, 6).map(([holdId, owner, process, mode, priority, since]) => ({
-      holdId: String(holdId),
-      owner: String(owner),
-      process: String(process),
-      mode: modeOf(mode, permits),
-      priority: Number(priority),
-      sinceMs: Number(since) / 1000,
-    })),
+  const [now, holds, waiters] = reply as [Item, Item[], Item[]];
+  const modes: Mode[] = [];
+  const read = (text: unknown): HoldMode => {
+    const mode = readMode(String(text));
+    modes.push(mode);
+    return mode.mode;
   };
+  const holdsRead = rows(holds, 7).map(([holdId, owner, mode, process, fence, end, isClaim]) => ({
+    holdId: String(holdId),
+    owner: String(owner),
+    process: String(process),
+    fence: Number(fence),
+    endMs: Number(end),
+    isClaim: Number(isClaim) === 1,
+    mode: read(mode),
+  }));
+  const waitersRead = rows(waiters, 6).map(([holdId, owner, mode, process, priority, since]) => ({
+    holdId: String(holdId),
+    owner: String(owner),
+    process: String(process),
+    mode: read(mode),
+    priority: Number(priority),
+    sinceMs: Number(since) / 1000,
+  }));
+  const permits = modes.find((mode) => mode.permits !== undefined)?.permits;
+  return { nowMs: Number(now), permits, holds: holdsRead, waiters: waitersRead };
 }
 
 /** What a script published; undefined where another did. */
@@ -110,8 +110,16 @@ function rows(items: readonly Item[], width: number): Item[][] {
   return Array.from({ length: items.length / width }, (_, row) => items.slice(row * width, (row + 1) * width));
 }
 
-/** Of a letter or a kind; see lua/parts/layout.lua. */
-function modeOf(kind: unknown, permits: number | undefined): HoldMode {
-  if (permits !== undefined) return 'permit';
-  return kind === 'w' || kind === 'W' ? 'write' : 'read';
+interface Mode {
+  readonly mode: HoldMode;
+  readonly permits?: number | undefined;
+}
+
+/** The mode of a request as the scripts have it: a number of permits is a mode. */
+export function modeOf({ mode, permits }: Mode): string {
+  return permits === undefined ? mode : String(permits);
+}
+
+function readMode(text: string): Mode {
+  return /^\d/.test(text) ? { mode: 'permit', permits: Number(text) } : { mode: text as HoldMode };
 }

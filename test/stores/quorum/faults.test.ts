@@ -58,17 +58,16 @@ describe('A quorum of real servers', () => {
     await next.release();
   });
 
-  it('A quorum remembers a release as cheaply as ever on the servers that answered, while another does not', async () => {
+  it('A quorum has nothing to remember of a release on the servers that answered, while another does not', async () => {
     await start(3);
     await redis.servers[0]!.kill();
     const line = stage.deafProcess().line();
     await line.hold({ leaseMs });
     await line.release(leaseMs);
-    // What is written beside the record is for releases that an acquire may still follow.
+    // What is written beside the lock is for releases that an acquire may still follow.
     const clients = redis.servers.slice(1).map(({ port }) => redis.client(port));
     const keys = await Promise.all(clients.map((client) => client.keys('*')));
     expect(keys).toEqual(clients.map(() => ['reenlock:{order:42}:lock']));
-    expect((await line.ask({ leaseMs })).status).toBe('cancelled');
   });
 
   it('A quorum of five fails while three are killed, and leaves nothing on the living two', async () => {

@@ -149,10 +149,11 @@ describe("the application's client", () => {
       const line = stage.deafProcess().line();
       await line.hold();
       await line.release();
-      const keys = ['app:reenlock:{order:42}:lock', 'app:reenlock:{order:42}:queue'];
-      expect(seen.slice(-2).map(({ args }) => args.slice(1, 4))).toEqual([
-        [2, ...keys],
-        [2, ...keys],
+      const names = ['lock', 'holds', 'leases', 'queue', 'waiters', 'tombstones'];
+      const keys = names.map((name) => `app:reenlock:{order:42}:${name}`);
+      expect(seen.slice(-2).map(({ args }) => args.slice(1, 8))).toEqual([
+        [6, ...keys],
+        [6, ...keys],
       ]);
       expect(seen.slice(-2).every(({ reply }) => Number(reply) > 0)).toBe(true);
       client.disconnect();

@@ -10,17 +10,17 @@ import fixtures from '../fixtures/redis-format-1.json';
 
 watchLeaks();
 
-/** What a process left under the two keys of a lock at a time. */
+/** What a process left under the keys of a lock at a time. */
 interface Stored {
   readonly nowMs: number;
-  readonly lock: string;
-  readonly queue: readonly string[];
+  /** By the ends of their names: the fields of a hash, or the members and scores of a sorted set. */
+  readonly keys: Readonly<Record<string, Readonly<Record<string, string>> | readonly string[]>>;
   readonly inspect: InspectReply;
 }
 
 const stored = Object.entries(fixtures as unknown as Record<string, Stored>);
 const id = 'order:42';
-const keys = { lock: `reenlock:{${id}}:lock`, queue: `reenlock:{${id}}:queue` };
+const lock = `reenlock:{${id}}:lock`;
 
 describe('What is stored in Redis as format 1', () => {
   const stage = useRedis();
@@ -30,9 +30,12 @@ describe('What is stored in Redis as format 1', () => {
     for (const end of ends.splice(0).reverse()) await end();
   });
 
-  async function restore({ nowMs, lock, queue }: Stored): Promise<void> {
-    await stage.client.set(keys.lock, lock);
-    for (let i = 0; i < queue.length; i += 2) await stage.client.zadd(keys.queue, queue[i + 1]!, queue[i]!);
+  async function restore({ nowMs, keys }: Stored): Promise<void> {
+    for (const [end, value] of Object.entries(keys)) {
+      const name = `reenlock:{${id}}:${end}`;
+      if (!Array.isArray(value)) await stage.client.hset(name, value as Record<string, string>);
+      else for (let i = 0; i < value.length; i += 2) await stage.client.zadd(name, value[i + 1], value[i]);
+    }
     await setScriptTime(stage.client, nowMs * 1_000);
     const client = stage.connect();
     stage.store = new RedisStore({ client });
@@ -54,68 +57,26 @@ describe('What is stored in Redis as format 1', () => {
     },
   );
 
-  it('A record of a later format is an error that says so in every call, and stays as it is', async () => {
-    const later = 'v2 something else';
-    await stage.client.set(keys.lock, later);
+  it('A lock of a later format is an error that says so in every call, and stays as it is', async () => {
+    const later = { format: '2', ends: '1', fence: '2', else: 'something' };
+    await stage.client.hset(lock, later);
     await expectLaterFormat(stage, id, (request) => stage.store.edges?.wait(request));
-    expect(await stage.client.get(keys.lock)).toBe(later);
-    expect(await stage.client.exists(keys.queue)).toBe(0);
+    expect(await stage.client.hgetall(lock)).toEqual(later);
+    expect((await stage.client.keys('reenlock:*')).sort()).toEqual([lock]);
   });
 
-  it.each(['v2 something else', 'p9999 something else', 'p-4', 'r1700000000000000--'])(
-    'A listing names a record of a later format (%j), and returns the other locks',
-    async (later) => {
-      await stage.client.set(keys.lock, later);
-      await stage.deafProcess().line(undefined, { id: 'stock:7' }).hold();
-      const page = await stage.store.list?.({ idPrefix: '', limit: 10 });
-      expect([page?.locks.map((lock) => lock.id), page?.unreadable]).toEqual([['stock:7'], [id]]);
-      const locks = createLocks({ store: stage.store });
-      expect(await locks.list({ prefix: 'order:' })).toEqual({
-        locks: [],
-        unreadable: [{ key: id, category: undefined }],
-        cursor: undefined,
-      });
-      await locks.close();
-    },
-  );
-
-  it('A key with permits begins with a `p`, which versions without permits refuse, until nobody holds it or waits', async () => {
-    const record = async () => ((await stage.client.get(keys.lock)) as string).slice(0, 6);
-    const process = await stage.process();
-    const line = () => process.line(undefined, { id, mode: 'permit', permits: 12 });
-    const holders = Array.from({ length: 12 }, line);
-    for (const holder of holders) {
-      const { fence } = await holder.hold();
-      await holder.renew(fence);
-      expect(await record()).toMatch(/^p0012\d$/);
-    }
-    const waiter = await line().wait();
-    for (const holder of holders) {
-      await holder.release();
-      expect(await record()).toMatch(/^p0012\d$/);
-    }
-    await waiter.release();
-    expect(await record()).toMatch(/^\d{6}$/);
-  });
-
-  it('If the record of a key with permits is lost, waiters keep their places, and the holds in the queue their permits', async () => {
-    const process = await stage.process();
-    const line = () => process.line(undefined, { id, mode: 'permit', permits: 2 });
-    // The first one’s hold is in the record.
-    const holders = [line(), line()] as const;
-    for (const holder of holders) await holder.hold();
-    const waiters = [await line().wait(), await line().wait(), await line().wait()];
-    await stage.client.del(keys.lock);
-    const again = process.line(holders[1].request.owner, { id, mode: 'permit', permits: 2 });
-    expect((await again.hold()).fence).toBeGreaterThan(0);
-    await again.release();
-    expect(await line().status({ queue: false })).toBe('granted');
-    expect(await line().status({ queue: false })).toBe('refused');
-    expect(await waiters[0]?.status()).toBe('queued');
-    const { holds, waiters: left, permits } = await stage.inspect(id);
-    expect([holds.length, left.length, permits]).toEqual([2, 3, 2]);
-    await holders[1].release();
-    expect((await stage.inspect(id)).holds.map(({ holdId }) => holdId)).toContain(waiters[0]?.holdId);
+  it('A listing names a lock of a later format, and returns the other locks', async () => {
+    await stage.client.hset(lock, { format: '2' });
+    await stage.deafProcess().line(undefined, { id: 'stock:7' }).hold();
+    const page = await stage.store.list?.({ idPrefix: '', limit: 10 });
+    expect([page?.locks.map((each) => each.id), page?.unreadable]).toEqual([['stock:7'], [id]]);
+    const locks = createLocks({ store: stage.store });
+    expect(await locks.list({ prefix: 'order:' })).toEqual({
+      locks: [],
+      unreadable: [{ key: id, category: undefined }],
+      cursor: undefined,
+    });
+    await locks.close();
   });
 
   it('Messages are read as they were, and a kind that is not known yet is ignored', () => {

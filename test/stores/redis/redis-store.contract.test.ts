@@ -44,7 +44,6 @@ describe('on a standalone server', () => {
           return store;
         },
         elapse: (ms) => elapseOnRedis(ms, () => admin.time()),
-        lacks: ['nesting'],
         losses: [
           {
             name: 'FLUSHALL',

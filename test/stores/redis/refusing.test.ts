@@ -20,6 +20,8 @@ interface Row {
   readonly spoil: (stage: RedisStage, client: Redis) => Promise<Undo>;
   /** What the server answers; none where it answers nothing. */
   readonly code?: string;
+  /** The only store that gets this answer. */
+  readonly only?: 'CasStore';
   /** The store whose renewals and releases of what was granted before are taken all the same. */
   readonly goesOn?: 'RedisStore';
 }
@@ -47,7 +49,7 @@ const rows: readonly Row[] = [
     code: 'NOREPLICAS',
     spoil: (stage) => config(stage, 'min-replicas-to-write', '1', '0'),
   },
-  { name: 'NOAUTH', code: 'NOAUTH', spoil: askForPassword },
+  { name: 'NOAUTH', code: 'NOAUTH', only: 'CasStore', spoil: askForPassword },
   {
     name: 'NOPERM',
     code: 'NOPERM',
@@ -94,7 +96,9 @@ describe.each(['RedisStore', 'CasStore'])('%s, on a server that answers', (kind)
     client.disconnect();
   });
 
-  it.each(rows)('$name: each call fails with its true cause, and none waits', async ({ spoil, code, goesOn }) => {
+  const ofStore = rows.filter(({ only = kind }) => only === kind);
+
+  it.each(ofStore)('$name: each call fails with its true cause, and none waits', async ({ spoil, code, goesOn }) => {
     const holder = stage.deafProcess().line(undefined, { id: 'order:41' });
     const { fence } = await holder.hold();
     // Where the server answers, the connection for messages is there; else it is one more that can't be had.
@@ -124,6 +128,18 @@ describe.each(['RedisStore', 'CasStore'])('%s, on a server that answers', (kind)
 
 describe('A server that refuses', () => {
   const stage = useRedis();
+
+  it('A call on a connection that is not logged in any more fails with NOAUTH, and was not applied', async () => {
+    const client = stage.connect({ lazyConnect: true, retryStrategy: null });
+    client.on('error', () => {});
+    await client.connect();
+    const undo = await askForPassword(stage, client);
+    stage.store = new RedisStore({ client });
+    const message = 'The lock store answered NOAUTH to acquire';
+    await expect(stage.deafProcess().line().ask()).rejects.toMatchObject({ outcome: 'not-applied', message });
+    await undo();
+    client.disconnect();
+  });
 
   it('A refused acquire costs one call: nothing has to be undone', async () => {
     const undo = await config(stage, 'min-replicas-to-write', '1', '0');

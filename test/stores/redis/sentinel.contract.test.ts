@@ -35,7 +35,6 @@ describe('behind Sentinel', () => {
           return store;
         },
         elapse: (ms) => elapseOnRedis(ms, () => group.call(primary, 'TIME')),
-        lacks: ['nesting'],
         losses: [
           {
             name: 'FLUSHALL',

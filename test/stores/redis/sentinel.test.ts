@@ -172,7 +172,7 @@ describe.each(newestSentinelLibraries)('RedisStore behind Sentinel, with $name',
     await group.failedOver(primary);
     const line = behind.deafProcess().line();
     await expect(line.ask()).rejects.toMatchObject(refusal);
-    await expect(line.release(longMs)).rejects.toMatchObject(refusal);
+    await expect(line.copy.release(longMs)).rejects.toMatchObject(refusal);
     const ahead = new StoreStage();
     ahead.store = new RedisStore({ client: await connect() });
     expect((await ahead.deafProcess().line().ask()).status).toBe('granted');

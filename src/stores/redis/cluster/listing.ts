@@ -33,21 +33,18 @@ export async function scanLocks(
   }
 }
 
-/** The records that may have a hold or a waiter. A record that can't be read here may have one: `inspect` knows. */
+/** The locks that may have a hold or a waiter. A lock that can't be read here may have one: `inspect` knows. */
 async function usedAmong(server: RedisSender, names: readonly string[]): Promise<readonly string[]> {
   if (names.length === 0) return names;
   // Names come back with the key prefix that is added to the keys of commands.
-  const records = await server.sendAll(names.map((name) => ['get', name.slice(server.keyPrefix.length)]));
+  const fields = ['format', 'ends', 'queued'];
+  const locks = await server.sendAll(names.map((name) => ['hmget', name.slice(server.keyPrefix.length), ...fields]));
   return names.filter((_, index) => {
-    const record = records[index];
-    return record?.status !== 'fulfilled' || (typeof record.value === 'string' && mayBeUsed(record.value));
+    const lock = locks[index];
+    if (lock?.status !== 'fulfilled') return true;
+    const [format, ends, queued] = lock.value as (string | null)[];
+    return format !== '1' || ends !== null || queued !== null;
   });
-}
-
-/** See `lua/parts/layout.lua`: somebody may wait, or the first line is not of a release. */
-function mayBeUsed(record: string): boolean {
-  // What another format wrote is not read here: `inspect` says so.
-  return /^\D/.test(record) || record[16] === 'q' || (record[18] === '\n' && record[19] !== '#');
 }
 
 /** Where a listing stands: the server, and the server's own cursor. `next` makes the listing's cursor of the server's. */

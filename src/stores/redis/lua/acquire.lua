@@ -1,63 +1,155 @@
--- acquire: grant the lock to the owner, queue the waiter, or repeat what an earlier call with this hold id got.
--- KEYS[1] record   KEYS[2] queue
--- ARGV[1] names
--- ARGV[2] see parts/call.lua; the amount is "<mode>+<lease ms, 12 digits>", as the record has it, with "+<number>" behind it
---   if the key is to have permits; the flag is 1 to queue, else 0
--- ARGV[3] the least fence that a hold may get if it is the only one, 16 digits; 0 or none: any
--- ARGV[4] the newest waiter of the process, as a member of the queue; or none
+-- acquire: grant the lock to the owner, queue the waiter, or repeat what an earlier call with this hold got.
+-- ARGV[1] process   ARGV[2] owner   ARGV[3] hold   ARGV[4] mode   ARGV[5] lease, ms
+-- ARGV[6] for how long the last fence is kept after a lease, ms
+-- ARGV[7] "<1 to queue, or 0> <claim ms> <priority> <most waiters> <liveness ms> <prefix of the channels>"
+-- ARGV[8] the least fence that a hold may get if it is the only one, or none, or 0
+-- ARGV[9] the newest waiter of the process, or none
 -- Returns
---   {'granted', now, fence, end, 1 if it is a claim, how many other holds the owner has, …} |
---   {'queued', now, free at, 1 if it was not known, how many are before it, 1 if the newest is not there, …} |
---   {'refused', 'full' or 'conflict', now, free at, 0, how many wait, 0, …} |
---   {'mismatch', now, how many permits the key has, 0, 0, 0, …} | {'cancelled', now, 0, 0, 0, 0, …}; … are hold id, fence and end of every other open claim of the process;
+--   {'granted', now, fence, end, 1 if it is a claim, how many other holds its family has, how many of these its owner has, …} |
+--   {'queued', now, free at, how many are before it, 1 if it was not known, 1 if the newest is not there, …} |
+--   {'refused', 'full' or 'conflict', now, free at, how many wait, 0, 0, …} | {'cancelled', now}; … as parts/claims.lua says;
 --   or, in short, the fence alone: granted, nobody else holds, for the whole lease from now on, and the fence is now in us.
--- Safe to repeat: by hold id.
-local time = redis.call('TIME')
-local text = redis.call('GET', KEYS[1])
+-- Safe to repeat: by hold.
 --@include parts/layout
---@include parts/check-format
-if string.byte(ARGV[2], 15) ~= PLUS_SIGN then
-  --@include quick/grant-free-key
-  --@include quick/queue-behind-writer
-  --@include quick/read-beside-readers
+local process, owner, hold, mode, ttlMs = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[6]
+local format, fence, ends, queued, buriedMs = unpack(redis.call(
+  'HMGET', lock, 'format', 'fence', 'ends', 'queued', 'tombstones'
+))
+if format and format ~= FORMAT_NUMBER then return redis.error_reply('RLFORMAT the lock is of another format') end
+local endMs, least, claims = nowMs + ARGV[5], tonumber(ARGV[8] or 0), 0
+if not ends and not queued and not buriedMs then
+  --@include parts/grant-alone
+  if fence == now then return fence end
+  return {'granted', nowMs, fence, endMs, 0, 0, 0}
 end
---@include parts/general
---@include parts/keep-live
---@include parts/enter
---@include parts/enqueue
 
-if recall() then return withClaims({'cancelled', nowMs, 0, 0, 0, 0}) end
-local wanted = tonumber(string.sub(amount, 16))
-local function mismatch()
-  return withClaims({'mismatch', nowMs, permits or 0, 0, 0, 0})
+if buriedMs and tonumber(buriedMs) > nowMs and tonumber(redis.call('ZSCORE', tombstones, hold) or 0) > nowMs then
+  return {'cancelled', nowMs}
 end
-if wanted and not text then
-  -- If the record was deleted or evicted, the queue may still have holders of permits.
-  permits = wanted
-  findReaders()
+local mayQueue, claimMs, priority, maxWaiters, livenessMs, channels = string.match(
+  ARGV[7], '^(%d) (%d+) (%S+) (%d+) (%d+) (%S+)$'
+)
+ends = tonumber(ends or 0)
+local nowUs = time[1] .. string.sub('00000' .. time[2], -6)
+--@include parts/holds
+if count > 0 and (ends <= nowMs or several and redis.call('ZCOUNT', leases, '-inf', nowMs) > 0) then
+  --@include parts/remove
+  dropExpired()
 end
-local place = redis.call('ZSCORE', queue, ownMember)
--- Then it does not say either that this waiter is queued.
-local isForgotten = place and not waiting
-if isForgotten and not hasHolds() then permits = wanted end
-if place then
-  if permits ~= wanted then return mismatch() end
-  waiting = true
-  keepLive()
+-- What is known of the process and of the waiter, and how many waiters its family has.
+local fields, said = {'p:' .. process, 's:' .. process, 'w:' .. hold}, {}
+fieldsOf('c:', owner, fields)
+if queued then said = redis.call('HMGET', waiters, unpack(fields)) end
+--@include parts/queue
+-- Writes down until when the calling process is live. Every waiter that comes says so, too: it is written with a tenth to
+-- spare, and not again before that is used up. `said` begins with what is written.
+local function markLive()
+  local state, untilMs, before = said[2], string.match(said[1] or '0', '^(%d+)(.*)$')
+  local number, server = 0, ''
+  if isCluster then number, server = listenersOf(process) end
+  local mark = number > 0 and server or ''
+  if state ~= 'suspended' and mark == before and untilMs - nowMs >= tonumber(livenessMs) then return end
+  local spanMs = math.ceil(livenessMs * 1.1)
+  -- First, of a poll: at maxmemory, only a write after this one may need memory.
+  if said[3] then redis.call('HDEL', lock, '') end
+  redis.call('HSET', waiters, 'p:' .. process, string.format('%.0f', math.max(nowMs + spanMs, untilMs)) .. mark)
+  if state == 'suspended' then redis.call('HSET', waiters, 's:' .. process, 'owed') end
+  if redis.call('PTTL', waiters) >= spanMs then return end
+  redis.call('PEXPIRE', queue, 2 * spanMs)
+  redis.call('PEXPIRE', waiters, 2 * spanMs)
 end
-local isBlocked = waiting and (hasWriter() or handOn())
--- A live waiter may stand behind those that this call looked at. The caller may be that one, but not if it is new.
-if isCut then isBlocked = not place end
-if not waiting and not hasHolds() then permits = wanted end
-if permits ~= wanted then return mismatch() end
-local grant = repeatGrant() or enter(place, isBlocked)
-if grant then return grant end
-local status, isNew, ahead = enqueue(place)
-if isNew == 1 and ahead == 0 then
-  -- A reader beside readers that came before a waiting writer, by its priority: it has its turn.
-  grant = enter(true, false)
-  if grant then return grant end
+local isWaiting, isHeld, isBlocked, granted, taken, handsOff = said[3], readHold(hold), false, {}, {}, true
+local handOffWithin, tellGranted, reply
+local isPoll = isWaiting or isHeld
+if isWaiting then markLive() end
+-- Whether a new waiter would be the first one, by its priority. Then it is one, and has its turn.
+local function comesFirst()
+  if isWaiting or mayQueue == '0' or redis.call('ZCARD', queue) >= tonumber(maxWaiters) then return false end
+  local _, first = unpack(redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES'))
+  if placeOf(nowUs, priority, 0) >= tonumber(first) then return false end
+  markLive()
+  return true
 end
-if place and (isForgotten or hasLapsed) then writeRecord() end
-local isNewestLost = ARGV[4] and not redis.call('ZSCORE', queue, ARGV[4])
-return withClaims({status, nowMs, freeAt(), isNew, ahead, isNewestLost and 1 or 0})
+local family, depth, number = familyOf(owner)
+if family > 0 or count == 0 or limitOf(leastMode) > 1 or queued == 'front' then
+  --@include parts/admit
+  if queued then
+    --@include parts/hand-off
+    --@include parts/hand-off-more
+    tellGranted(1)
+    -- A live waiter may stand behind those that were looked at. The caller may be that one, unless it is new.
+    isBlocked = first and (first == true and not isWaiting or first ~= true and not taken[first.id])
+    family, depth, number = familyOf(owner)
+    if not queued then said = {} end
+    if #granted > 0 then
+      isHeld = readHold(hold)
+      if queued then said = redis.call('HMGET', waiters, unpack(fields)) end
+    end
+  end
+  if isHeld then
+    if count == 1 and least > tonumber(fence) then
+      fence = ARGV[8]
+      redis.call('HSET', lock, 'fence', fence)
+      local untilMs = ends
+      --@include parts/keep
+    end
+    endMs = several and tonumber(redis.call('ZSCORE', leases, hold) or ends) or ends
+    reply = {'granted', nowMs, fence, endMs, string.find(isHeld, ' claim', 1, true) and 1 or 0, family - 1, number - 1}
+  elseif admits(owner, mode, family) and (family > 0 or not isBlocked or comesFirst()) then
+    if isWaiting then dequeue(hold, fields, said, 4) end
+    if count > 0 then
+      local own = {id = hold, process = process, owner = owner, mode = mode, endMs = endMs, least = least}
+      grantBeside(own, family, number)
+    else
+      --@include parts/grant-alone
+      count, ends, leastMode, onlyId, onlyOwner, onlyProcess = 1, endMs, mode, hold, owner, process
+    end
+    family, number = family + 1, number + 1
+    local told = #granted
+    if queued then
+      handOffWithin(owner)
+      tellGranted(told + 1)
+      if #granted > told then family, depth, number = familyOf(owner) end
+    end
+    reply = {'granted', nowMs, fence, endMs, 0, family - 1, number - 1}
+  end
+end
+
+if not reply then
+  local position = isWaiting and redis.call('ZRANK', queue, hold) or queued and redis.call('ZCARD', queue) or 0
+  local status, isNewestLost = 'queued', ARGV[9] and redis.call('HEXISTS', waiters, 'w:' .. ARGV[9]) == 0
+  -- In conflict, it reads beside others and asks to write: it would wait for its own family, and for any other that does the same.
+  if not isWaiting and family > 0 and limitOf(mode) < limitOf(leastMode) then
+    status = 'conflict'
+  elseif mayQueue == '0' then
+    status = 'refused'
+  elseif not isWaiting and position >= tonumber(maxWaiters) then
+    status = 'full'
+  elseif not isWaiting then
+    -- Behind those that came before, in front of those that are not nested in a holder as deep.
+    -- If nobody waited, nothing is known of other processes. If the lock itself was lost meanwhile, nor is it of its waiters.
+    if not queued and redis.call('ZCARD', queue) > 0 then
+      redis.call('DEL', queue, waiters)
+    elseif queued and position == 0 and (not said[1] or redis.call('HLEN', waiters) > 1) then
+      redis.call('DEL', waiters)
+      said = {}
+    end
+    redis.call('ZADD', queue, placeOf(nowUs, priority, depth), hold)
+    local changes = {'w:' .. hold, process .. ' ' .. owner .. ' ' .. mode .. ' ' .. claimMs .. ' ' .. priority .. ' ' .. nowUs}
+    for i = 4, #fields do
+      changes[#changes + 1] = fields[i]
+      changes[#changes + 1] = (said[i] or 0) + 1
+    end
+    redis.call('HSET', waiters, unpack(changes))
+    markLive()
+    if position == 0 then redis.call('PEXPIRE', queue, redis.call('PTTL', waiters)) end
+    local flag = (depth > 0 or queued == 'front') and 'front' or 'yes'
+    if flag ~= queued then redis.call('HSET', lock, 'queued', flag) end
+    position = redis.call('ZRANK', queue, hold)
+  end
+  reply = {status, nowMs, ends, position, isWaiting and 0 or 1, isNewestLost and 1 or 0}
+end
+if isPoll or #granted > 0 then
+  --@include parts/claims
+end
+return reply

@@ -1,26 +1,23 @@
--- force-release: take the lock from its holders if their fence is the one named, hand the lock on, and tell the holders.
--- KEYS[1] record   KEYS[2] queue
--- ARGV[1] '- - -'   ARGV[2] see parts/call.lua; the amount is the fence, and of the rest only the channel prefix is used
+-- force-release: take the lock from its holders if their fence is the one named, hand the lock off, and tell the holders.
+-- ARGV[1] fence   ARGV[2] for how long the last fence is kept after a lease, ms   ARGV[3] prefix of the channels
 -- Returns 1, or 0 if nobody holds with that fence.
 -- Safe to repeat: the next holder has another fence.
-local time = redis.call('TIME')
-local text = redis.call('GET', KEYS[1])
 --@include parts/layout
---@include parts/check-format
---@include parts/general
-
-if not hasHolds() or last ~= tonumber(amount) then return 0 end
-local taken = holds
-holds = {}
-if readers > 0 then
-  for _, hold in ipairs(readersIn(READERS_FROM)) do
-    removeReader(hold.names, string.match(hold.names, '^%S+ (%S+)'))
-    taken[#taken + 1] = hold
-  end
-end
-handOn()
-for _, hold in ipairs(taken) do
-  local process, id = string.match(hold.names, '^(%S+) %S+ (%S+)$')
-  tell(process, 'lost ' .. id)
-end
+local ttlMs, channels, process = ARGV[2], ARGV[3], ''
+local format, fence, ends, queued = unpack(redis.call('HMGET', lock, 'format', 'fence', 'ends', 'queued'))
+if format and format ~= FORMAT_NUMBER then return redis.error_reply('RLFORMAT the lock is of another format') end
+ends = tonumber(ends or 0)
+local granted, taken, handOffWithin, tellGranted, handsOff = {}, {}, nil, nil, true
+--@include parts/holds
+--@include parts/queue
+--@include parts/remove
+dropExpired()
+if count == 0 or tonumber(fence) ~= tonumber(ARGV[1]) then return 0 end
+local lost = listHolds('-inf', '+inf', count)
+clear()
+--@include parts/admit
+--@include parts/hand-off
+--@include parts/hand-off-more
+tellGranted(1)
+for _, each in ipairs(lost) do tell(each.process, 'lost ' .. each.id) end
 return 1

@@ -1,27 +1,26 @@
 -- inspect: list the holds and the waiters; changes nothing.
--- KEYS[1] record   KEYS[2] queue
--- Returns {now, {hold id, owner, process, fence, end, kind, …}, {hold id, owner, process, mode, priority, queued at in µs, …},
---   how many permits there are, if any}; kind as in the record; of very many holds or waiters the first ones.
+-- Returns {now, {hold, owner, mode, process, fence, end, 1 if it is a claim, …}, {hold, owner, mode, process, priority,
+--   queued at in us, …}}; of very many holds or waiters the first ones.
 -- Safe to repeat: it only reads.
 --@include parts/layout
-local time = redis.call('TIME')
-local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
-local text = redis.call('GET', KEYS[1])
---@include parts/check-format
---@include parts/list-holds
-local holds, waiters = {}, {}
-
+local format, fence, ends, queued = unpack(redis.call('HMGET', lock, 'format', 'fence', 'ends', 'queued'))
+if format and format ~= FORMAT_NUMBER then return redis.error_reply('RLFORMAT the lock is of another format') end
+ends = tonumber(ends or 0)
+--@include parts/holds
+local channels = ''
+--@include parts/queue
+local held, waits = {}, {}
 local function append(list, ...)
   for _, part in ipairs({...}) do list[#list + 1] = part end
 end
-
-listHolds(function(kind, ends, process, owner, id)
-  append(holds, id, owner, process, tonumber(string.sub(text, 1, FENCE_DIGITS)), ends, kind)
-end)
-local members = redis.call('ZRANGE', KEYS[2], 0, LIST_LIMIT - 1, 'WITHSCORES')
-for i = 1, #members, 2 do
-  local process, owner, id, mode, priority = string.match(members[i], '^(%S+) (%S+) (%S+) (%a) %d+ (%-?%d+)$')
-  if not process then break end
-  append(waiters, id, owner, process, mode, priority, members[i + 1] + PLACE_ZERO + priority * DEGREE_US)
+for _, each in ipairs(listHolds('(' .. nowMs, '+inf', LIST_LIMIT)) do
+  if tonumber(each.endMs) > nowMs then
+    append(held, each.id, each.owner, each.mode, each.process, fence, each.endMs, each.isClaim and 1 or 0)
+  end
 end
-return {nowMs, holds, waiters, #holds + #waiters > 0 and permits or nil}
+for _, id in ipairs(queued and redis.call('ZRANGE', queue, 0, LIST_LIMIT - 1) or {}) do
+  local text = redis.call('HGET', waiters, 'w:' .. id)
+  local each = readWaiter(id, text)
+  if text then append(waits, id, each.owner, each.mode, each.process, each.priority, each.sinceUs) end
+end
+return {nowMs, held, waits}

@@ -1,39 +1,59 @@
--- release: remove the hold or the queue entry of a hold id, and hand the lock on.
--- KEYS[1] record   KEYS[2] queue
--- ARGV[1] names
--- ARGV[2] see parts/call.lua; the amount is how long to remember the hold id, ms; 0 is not at all; the flag says what else may
---   come of this hold id, and where to remember it:
---   2 an acquire that was not answered: in the queue, for as long as is said
---   1 nothing, and every earlier release of this process on this lock was answered: in the record, in place of those
---   0 nothing, but an earlier release was not answered: in the record, beside it
--- ARGV[3] the lock's name, to be announced if this leaves the lock free; or none
--- Returns {'released' | 'expired' | 'cancelled' | 'absent', now, …}; … are hold id, fence and end of every open claim of the
---   process. `expired`: the lease was over, but nobody had taken the key. Or, in short, now alone: released, and no claim of
---   the process is open.
--- Safe to repeat: it removes once, and what is remembered keeps the first status. The first write is always one that is
---   allowed at maxmemory.
-local time = redis.call('TIME')
-local text = redis.call('GET', KEYS[1])
+-- release: remove the hold or the waiter, and hand the lock off.
+-- ARGV[1] hold   ARGV[2] for how long an acquire of this hold may still arrive, ms; 0 if none can
+-- ARGV[3] "<process> <for how long the last fence is kept after a lease, ms> <prefix of the channels>"
+-- ARGV[4] the lock's name, to be announced if this leaves the lock free; or none
+-- Returns {'released' | 'expired' | 'cancelled' | 'absent', now, …}; … as parts/claims.lua says. `expired`: the lease was over,
+--   but nobody had taken the key. Or, in short, now alone: released, and nothing else is to say.
+-- Safe to repeat: it removes once. The first write is always one that maxmemory allows.
 --@include parts/layout
---@include parts/check-format
---@include quick/release-only-hold
---@include quick/release-reader
---@include parts/general
---@include parts/take-away
---@include parts/remember
+local hold, rememberMs, announced = ARGV[1], ARGV[2], ARGV[4]
+local format, fence, ends, queued, only = unpack(redis.call('HMGET', lock, 'format', 'fence', 'ends', 'queued', 'hold'))
+if format and format ~= FORMAT_NUMBER then return redis.error_reply('RLFORMAT the lock is of another format') end
+ends = tonumber(ends or 0)
+local status
+if only == hold and ends > nowMs then
+  redis.call('HDEL', lock, 'ends', 'hold', 'owner', 'process', 'mode', 'claims')
+  if not queued and rememberMs == '0' and not announced then return nowMs end
+  status, ends = 'released', 0
+end
 
-local status = remove()
-local before = not status and recall()
-if before then return withClaims({before, nowMs}) end
-status = status or cancel()
-local isRemembered = remember(status)
-if waiting and not hasWriter() then
-  handOn()
-elseif status ~= 'absent' or isRemembered or alone == names then
-  -- The record may name a waiter whose queue was evicted.
-  writeRecord()
+local process, ttlMs, channels = string.match(ARGV[3], '^(%S+) (%d+) (%S+)$')
+--@include parts/holds
+--@include parts/queue
+if not status then
+  --@include parts/remove
+  local wasHeld = false
+  for _, each in ipairs(dropExpired()) do wasHeld = wasHeld or each.id == hold end
+  local held = readHold(hold)
+  local text = queued and not held and redis.call('HGET', waiters, 'w:' .. hold)
+  status = held and 'released' or wasHeld and 'expired' or text and 'cancelled' or 'absent'
+  -- A repeat: the first one has handed the lock off.
+  if status == 'absent' and tonumber(redis.call('ZSCORE', tombstones, hold) or 0) > nowMs then return {status, nowMs} end
+  if held then remove(hold, string.match(held, '^%S+ (%S+)'), string.find(held, ' claim', 1, true)) end
+  if text then
+    local fields = fieldsOf('c:', readWaiter(hold, text).owner, {})
+    local isOnly = redis.call('ZCARD', queue) == 1
+    dequeue(hold, fields, redis.call('HMGET', waiters, unpack(fields)), 1)
+    if isOnly then sweep() end
+  end
 end
-if ARGV[3] and not hasHolds() and status ~= 'absent' then
-  redis.call('PUBLISH', channels .. 'freed', 'freed ' .. ARGV[3])
+if rememberMs ~= '0' then
+  --@include parts/bury
 end
-return withClaims({status, nowMs})
+local granted, taken, handOffWithin, tellGranted, handsOff, isPoll = {}, {}, nil, nil, true, false
+if queued then
+  --@include parts/hand-off
+  if goesOn then
+    --@include parts/admit
+    --@include parts/hand-off-more
+  end
+  tellGranted(1)
+end
+if announced and status ~= 'absent' and count == 0 then
+  redis.call('PUBLISH', channels .. 'freed', 'freed ' .. announced)
+end
+local reply = {status, nowMs}
+if #granted > 0 then
+  --@include parts/claims
+end
+return reply

@@ -1,30 +1,56 @@
--- transfer: pass a hold on to another hold id, in one step.
--- KEYS[1] record   KEYS[2] queue
--- ARGV[1] names of the new hold
--- ARGV[2] see parts/call.lua; the amount is the lease in ms, the flag is 2: the old hold id is remembered in the queue
--- ARGV[3] names of the hold that is passed on   ARGV[4] how long to remember its id, ms
+-- transfer: pass a hold on to another hold, in one step.
+-- ARGV[1] process   ARGV[2] owner   ARGV[3] hold, those of the new one   ARGV[4] mode   ARGV[5] lease, ms
+-- ARGV[6] for how long the last fence is kept after a lease, ms   ARGV[7] prefix of the channels
+-- ARGV[8] the hold that is passed on   ARGV[9] for how long to remember that one, ms
 -- Returns {'granted', now, fence, end} | {'lost' | 'shared', now}
--- Safe to repeat: the new hold id gets what it got, until it is released.
-local time = redis.call('TIME')
-local text = redis.call('GET', KEYS[1])
+-- Safe to repeat: the new hold gets what it got, until it is released.
 --@include parts/layout
---@include parts/check-format
---@include parts/general
---@include parts/take-away
---@include parts/remember
+local process, owner, hold, mode, leaseMs, ttlMs, channels, before, rememberMs = unpack(ARGV)
+local format, fence, ends, queued = unpack(redis.call('HMGET', lock, 'format', 'fence', 'ends', 'queued'))
+if format and format ~= FORMAT_NUMBER then return redis.error_reply('RLFORMAT the lock is of another format') end
+ends = tonumber(ends or 0)
+--@include parts/holds
+--@include parts/queue
+--@include parts/remove
+dropExpired()
+local function endOf(id)
+  return several and tonumber(redis.call('ZSCORE', leases, id) or ends) or ends
+end
+if readHold(hold) then return {'granted', nowMs, fence, endOf(hold)} end
+local text, endMs = readHold(before), endOf(before)
+local isBuried = tonumber(redis.call('ZSCORE', tombstones, hold) or 0) > nowMs
+if not text or isBuried then return {'lost', nowMs} end
+local oldOwner, oldFence, claim = string.match(text, '^%S+ (%S+) %S+ (%d+) %d+(.*)$')
+-- To an ancestor: nobody else had the key in between.
+local isInherited = isAncestor(owner, oldOwner)
+local _, _, number = familyOf(oldOwner)
+local isShared = mode == 'write' and count > 1 or mode == 'read' and limitOf(leastMode) == 1 or tonumber(mode) and number > 1
+if isShared and not isInherited then return {'shared', nowMs} end
 
-local own = findHold()
-if own then return {'granted', nowMs, last, own.ends} end
-local wasReleased = recall()
-local hold, newOwner = {names = names, ends = nowMs + tonumber(amount), mode = mode}, owner
-
--- From here on the caller is the hold that ends.
-names, amount = ARGV[3], ARGV[4]
-caller, owner, holdId = string.match(names, '^(%S+) (%S+) (%S+)$')
-if wasReleased or not findHold() then return {'lost', nowMs} end
-local isShared = mode == 'w' and #holds + readers > 1 or mode ~= 'w' and hasWriter() or permits and countOf(owner) > 1
-if isShared then return {'shared', nowMs} end
-remember(remove())
-addHold(hold, newOwner)
-writeRecord()
-return {'granted', nowMs, last, hold.ends}
+-- At maxmemory, only a write after this one may need memory.
+redis.call('HDEL', lock, '')
+--@include parts/admit
+endMs = isInherited and math.max(endMs, nowMs + leaseMs) or nowMs + leaseMs
+local own = {id = hold, process = process, owner = owner, mode = mode, endMs = endMs, fence = isInherited and oldFence or nil}
+if not isInherited then remove(before, oldOwner, claim ~= '') end
+if count > 0 then
+  local family, _, ofOwner = familyOf(owner)
+  grantBeside(own, family, ofOwner)
+else
+  local least = 0
+  --@include parts/grant-alone
+  count, ends, leastMode, onlyId, onlyOwner, onlyProcess = 1, endMs, mode, hold, owner, process
+end
+if isInherited then remove(before, oldOwner, claim ~= '') end
+if rememberMs ~= '0' then
+  local hold = before
+  --@include parts/bury
+end
+local granted, taken, handOffWithin, tellGranted, handsOff = {}, {}, nil, nil, false
+if queued then
+  --@include parts/hand-off
+  --@include parts/hand-off-more
+  handOffWithin(owner)
+  tellGranted(1)
+end
+return {'granted', nowMs, fence, endMs}

@@ -19,7 +19,7 @@ export function describePolling({ harness, stage, describe, itQueues, expect }: 
       const process = await stage.process();
       await process.line().hold();
       const waiter = await process.line().wait();
-      await waiter.release(longMs);
+      await waiter.copy.release(longMs);
       expect(await waiter.ask()).toMatchObject({ status: 'cancelled' });
       expect((await stage.order()).waiters).toEqual([]);
     });

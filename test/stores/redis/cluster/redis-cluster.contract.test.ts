@@ -34,7 +34,7 @@ describe('on a cluster', () => {
         },
         // All the servers have one clock.
         elapse: (ms) => elapseOnRedis(ms, () => cluster.call(cluster.servers[0]!, 'TIME')),
-        lacks: ['reachability', 'nesting'],
+        lacks: ['reachability'],
         losses: [
           {
             name: 'FLUSHALL on every primary',

@@ -1,90 +1,65 @@
-local function hasHolds()
-  return #holds + readers > 0
+-- The holds: `count` of them; `several` if they have keys of their own. Needs `fence`, and `ends`, a number.
+local several, leastMode, isMixed, claims, onlyId, onlyOwner, onlyProcess, grants
+if ends > 0 then
+  several, leastMode, isMixed, claims, onlyId, onlyOwner, onlyProcess, grants = unpack(redis.call(
+    'HMGET', lock, 'holds', 'mode', 'mixed', 'claims', 'hold', 'owner', 'process', 'grants'
+  ))
+end
+local count = ends > 0 and tonumber(several or 1) or 0
+leastMode, claims = leastMode or 'write', tonumber(claims or 0)
+
+-- How many owners may hold the lock together with a hold of this mode.
+local function limitOf(mode)
+  if mode == 'write' then return 1 end
+  return tonumber(mode) or math.huge
 end
 
-local function hasWriter()
-  for _, hold in ipairs(holds) do
-    if hold.mode == 'w' then return true end
+-- Appends to a list of fields those of an owner and its ancestors, the root first.
+local function fieldsOf(prefix, owner, fields)
+  local at = string.find(owner, '/', 1, true)
+  while at do
+    fields[#fields + 1] = prefix .. string.sub(owner, 1, at - 1)
+    at = string.find(owner, '/', at + 1, true)
   end
-  return false
+  fields[#fields + 1] = prefix .. owner
+  return fields
 end
 
--- How many holds an owner has.
-local function countOf(owner)
-  local count, middle = readersOf(owner), ' ' .. owner .. ' '
-  for _, hold in ipairs(holds) do
-    if string.find(hold.names, middle, 1, true) then count = count + 1 end
+-- Whether one owner is an ancestor of another, or the same.
+local function isAncestor(ancestor, owner)
+  return ancestor == owner or string.sub(owner, 1, #ancestor + 1) == ancestor .. '/'
+end
+
+-- How many holds an owner and its ancestors have together, how deep the deepest of these is, and how many the owner has.
+local function familyOf(owner)
+  if count == 0 or not several and not isAncestor(onlyOwner, owner) then return 0, 0, 0 end
+  if not several then return 1, #fieldsOf('', onlyOwner, {}), onlyOwner == owner and 1 or 0 end
+  local sum, depth, numbers = 0, 0, redis.call('HMGET', holds, unpack(fieldsOf('o:', owner, {})))
+  for i, number in ipairs(numbers) do
+    if number then sum, depth = sum + number, i end
   end
-  return count
+  return sum, depth, tonumber(numbers[#numbers] or 0)
 end
 
--- How many owners hold. Only those with several holds are looked at.
-local function countOwners()
-  local count = #holds + readers
-  for _, hold in ipairs(holds) do
-    if readersOf(string.match(hold.names, '^%S+ (%S+)')) > 0 then count = count - 1 end
+-- Returns a hold, as the key of several says it; nothing if it is not there.
+local function readHold(id)
+  if several then return redis.call('HGET', holds, 'h:' .. id) end
+  if id ~= onlyId then return nil end
+  return onlyProcess .. ' ' .. onlyOwner .. ' ' .. leastMode .. ' ' .. fence .. ' 1' .. (claims > 0 and ' claim' or '')
+end
+
+-- Returns the holds whose leases end in a time, in the order in which they were granted; of very many, those that end first.
+local function listHolds(from, to, most)
+  local ids, list = count > 0 and {onlyId, ends} or {}, {}
+  if several then ids = redis.call('ZRANGE', leases, from, to, 'BYSCORE', 'LIMIT', 0, most, 'WITHSCORES') end
+  for i = 1, #ids, 2 do
+    local process, owner, mode, granted, number, claim = string.match(
+      readHold(ids[i]) or '', '^(%S+) (%S+) (%S+) (%d+) (%d+)(.*)$'
+    )
+    list[#list + 1] = process and {
+      id = ids[i], process = process, owner = owner, mode = mode, number = tonumber(number), isClaim = claim ~= '', endMs = ids[i + 1]
+    }
   end
-  local several = redis.call('ZRANGE', queue, 2, '(' .. SUSPENDED_STATE, 'BYSCORE', 'WITHSCORES')
-  for i = 1, #several, 2 do
-    if string.sub(several[i], 1, 2) == ':r' then count = count - several[i + 1] + 1 end
-  end
-  return count
-end
-
--- Whether the holds let in one more of this owner and mode. Different owners share a lock only as readers, and as far as there
--- are permits.
-local function admits(owner, mode)
-  if permits then return #holds + readers < permits or countOf(owner) > 0 or countOwners() < permits end
-  local middle = ' ' .. owner .. ' '
-  for _, hold in ipairs(holds) do
-    if (mode == 'w' or hold.mode == 'w') and not string.find(hold.names, middle, 1, true) then return false end
-  end
-  return mode ~= 'w' or readersOf(owner) == readers
-end
-
--- When the last of the leases ends.
-local function freeAt()
-  local latest = readers > 0 and lastReaderEnd() or nowMs
-  for _, hold in ipairs(holds) do latest = math.max(latest, hold.ends) end
-  return latest
-end
-
-local function findHold()
-  for _, hold in ipairs(holds) do
-    if hold.names == names then return hold end
-  end
-  return findReader(names)
-end
-
--- Whether a hold of this owner and mode shares the fence of those that are there.
-local function sharesFence(owner, mode)
-  -- Without the record, the last fence is not known.
-  if permits then return last > 0 and countOf(owner) > 0 end
-  return hasHolds() and (mode ~= 'w' or hasWriter())
-end
-
--- A writer gets a fence that no other owner ever had: it rises if nobody holds, and if a writer joins readers. Those may be
--- renewed with the fence that they got. It also rises if another owner gets a permit.
-local function raiseFence(owner, mode, least)
-  if sharesFence(owner, mode) then return end
-  last = math.max(last + 1, nowUs, least or 0)
-  if permits then return end
-  for _, hold in ipairs(holds) do hold.mode = 's' end
-  if readers == 0 then return end
-  for _, hold in ipairs(readersIn(READERS_FROM)) do
-    hold.mode = 's'
-    writeReader(hold)
-  end
-end
-
--- Adds a hold that the others admit: to the record, or to the queue if it reads beside others.
-local function addHold(hold, owner, least)
-  raiseFence(owner, hold.mode, least)
-  -- Later ones raise the fence, too.
-  if permits then hold.mode = 's' end
-  if hold.mode == 'w' or not hasHolds() then
-    holds[#holds + 1] = hold
-  else
-    addReader(hold, owner)
-  end
+  table.sort(list, function(a, b) return a.number < b.number end)
+  return list
 end

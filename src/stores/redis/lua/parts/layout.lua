@@ -1,86 +1,49 @@
--- What is kept of a lock under its two keys, and the names of its bytes, columns and scores.
+-- What is kept of a lock: six keys of one slot. A lock that is free has the first alone, with its format and its last fence.
+-- This is format 1. A script refuses every other one. CONTRIBUTING.md says what may change within it.
 --
--- This is format 1. CONTRIBUTING.md says what may change within it.
+-- Numbers are decimal text; times are of this server's clock, in ms or us. A mode is `write`, `read` or a number of permits.
+-- An owner is a path, <trace id>/<branch>/…; its ancestors are the beginnings of that.
 --
--- The record is a string. Before it stand 'p' and 4 digits if the key has permits, and is held or waited for: so many owners
--- may hold it, all of them readers. Versions that know no permits refuse that. Then come
---   columns 1 to 16   the last fence. All holds have it; if any of them is a writer's, all have one owner
---   column 17         q or -. q: somebody may wait
---   column 18         g or -. g: the queue may remember releases
---   and then lines, each behind a line feed, in this order:
---   !                 only if the queue has holds, too: those of readers that came while others held. There may be thousands
---   <kind><end> <names>
---                     a hold. The kind is w, r, or s for a reader's whose fence rose after it was granted, and for a permit;
---                     W, R or S for a claim. The end is 13 digits; or '+' and 12 digits, which count from the time that the fence tells
---   ?<waiter> <live until>
---                     perhaps, if the only waiter is a writer. The next write of the record drops it, and so does the next
---                     call that queues another waiter
---   #<names> <status><second>.<us> <for ms>
---                     a release that is remembered here, from that time on: the first letter of the status that it returned
--- The queue is a zset, of member -> score:
---   <names> <mode> <claim ms> <priority>
---                     a waiter -> its place: the time queued in us, each degree of priority 10 s earlier, less 10^16. Doubles
---                     of that size are exact, and negative: waiters come first
---   :o<owner>         -> how many waiters the owner has
---   :r<owner>         -> how many of the holds below the owner has
---   :s<process>       -> 1e9 suspended: passed over until it polls; 2e9 owed: it polled since, and is granted the next time
---                     even if it can't be reached
---   :p<process>       -> until when the process is live, in ms. In a cluster the fraction names the server on which it
---                     listened in this slot when that was written; without a fraction it did not
---   :h<names>         a reader's hold -> its end in ms and 10^13, or 2 * 10^13 for a claim; and a half where the kind would be s
---   :g<status><hold id>
---                     -> until when this release is remembered, in us
--- Names are "<process> <owner> <hold id>". Times are of this server's clock: ms with 13 digits, which survive tostring(), or
--- us, which are written with %.0f, as fences are.
---@define WAITING_COLUMN 17
---@define REMEMBERING_COLUMN 18
---@define LINES_COLUMN 19
---@define KIND_COLUMN 20
---@define END_COLUMN 21
---@define LAST_END_COLUMN 33
---@define NAMES_COLUMN 35
---@define FENCE_DIGITS 16
-
--- The flags of the record.
---@define FLAG_OFF 45
---@define FLAG_WAITING 113
---@define FLAG_REMEMBERING 103
-
--- The first byte of a line, and of an end that counts from the fence.
---@define SHARED_LINE 33
---@define RELEASE_LINE 35
---@define ALONE_LINE 63
---@define WRITER_LINE 119
---@define WRITER_CLAIM_LINE 87
---@define READER_LINE 114
---@define RAISED_READER_LINE 115
---@define LOWERCASE_FROM 97
---@define RELATIVE_END 43
-
--- Other bytes.
---@define LINE_FEED 10
---@define DIGIT_NINE 57
---@define PLUS_SIGN 43
---@define WRITE_MODE 119
-
--- Scores of the queue.
---@define PLACE_ZERO 1e16
+-- KEYS[1] …:lock, a hash
+--   format       1
+--   fence        the last fence
+--   ends         when the last of the leases ends, ms; absent if nobody holds
+--   mode         of the holds if it is not `write`; of several modes, the one with the least limit
+--   claims       how many of the holds were handed off and not renewed since, if any
+--   queued       `yes` if somebody waits; `front` if a waiter may stand before strangers
+--   tombstones   until when there may be a tombstone, ms
+--  With one hold:
+--   hold, owner, process
+--  From the second hold on, until there is none:
+--   holds        how many there are; the next two keys say which
+--   grants       how many were granted since nobody held: the number of the last one
+--   mixed        present if holds of different limits may be together
+-- KEYS[2] …:holds, a hash
+--   h:<hold>     a hold: "<process> <owner> <mode> <the fence that it got> <its number>", and " claim"
+--   o:<owner>    how many holds the owner has
+-- KEYS[3] …:leases, a zset
+--   <hold>       -> when its lease ends, ms
+-- KEYS[4] …:queue, a zset
+--   <hold>       a waiter -> its place: the time queued in us, less 1e7 for each degree of priority, less 1e14 for each step of
+--                its front, which is the depth of the deepest holder that it is nested in
+-- KEYS[5] …:waiters, a hash
+--   w:<hold>     a waiter: "<process> <owner> <mode> <claim ms> <priority> <queued at, us>"
+--   c:<owner>    how many waiters are of the owner or its descendants
+--   p:<process>  until when the process is live, ms; in a cluster also the server on which it listens in this slot
+--   s:<process>  `suspended`: passed over until it polls; `owed`: it polled since, and is granted the next time even if it can't
+--                be reached
+-- KEYS[6] …:tombstones, a zset
+--   <hold>       a release that came before its acquire -> until when that acquire is cancelled, ms
+--
+--@define FORMAT_NUMBER '1'
 --@define DEGREE_US 1e7
---@define SUSPENDED_STATE 1e9
---@define OWED_STATE 2e9
---@define READERS_FROM 1e13
---@define CLAIMS_FROM 2e13
---@define RELEASES_FROM 1e15
-
--- Limits of one call, and of what is remembered.
+--@define FRONT_US 1e14
+-- Limits of one call.
 --@define SCAN_LIMIT 4096
 --@define GRANT_LIMIT 256
 --@define LIST_LIMIT 1000
+--@define CLAIMS_LIMIT 64
 --@define PAGE_SIZE 64
---@define CLAIMS_LIMIT 16
---@define RELEASES_ROOM 1500
-
--- How long a record is kept at least after its last use; and from a grant on whose lease is short. record-ttl.ts changes both
--- for a store that has another `recordTtlMs`.
---@setting RECORD_TTL_MS 3600000
---@setting SHORT_RECORD_TTL_MS 3700000
+local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local time = redis.call('TIME')
+local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)

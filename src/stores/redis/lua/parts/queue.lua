@@ -1,32 +1,47 @@
-local function unpackWaiter(member)
-  local names, process, owner, id, mode, claim = string.match(member, '^((%S+) (%S+) (%S+)) (%a) (%d+)')
-  return {
-    names = names, id = id, owner = owner, process = process, mode = mode, claim = tonumber(claim), member = member
-  }
+-- The waiters, and whether their processes are live. Needs `channels`; with a brace in them this is a cluster, in which a process
+-- may also listen to '<lock>:<process>', in the lock's own slot.
+local isCluster = string.find(channels, '{', 1, true)
+
+-- Reads a waiter. A waiter without its text was lost; nobody knows whose it was.
+local function readWaiter(id, text)
+  local process, owner, mode, claimMs, priority, sinceUs = string.match(
+    text or '- - write 0 0 0', '^(%S+) (%S+) (%S+) (%d+) (%S+) (%d+)$'
+  )
+  return {id = id, process = process, owner = owner, mode = mode, claimMs = claimMs, priority = priority, sinceUs = sinceUs}
 end
 
-local function keepQueue(ms)
-  if redis.call('PTTL', queue) < ms then redis.call('PEXPIRE', queue, ms) end
+local function placeOf(sinceUs, priority, front)
+  return sinceUs - priority * DEGREE_US - front * FRONT_US
 end
 
--- Removes a member and takes it from the count of its owner; returns false if it was not there.
-local function removeCounted(member, count)
-  local known = redis.call('ZMSCORE', queue, member, count)
-  if not known[1] then return false end
-  if known[2] == '1' then
-    redis.call('ZREM', queue, member, count)
-  else
-    redis.call('ZREM', queue, member)
-    redis.call('ZINCRBY', queue, -1, count)
+-- Removes a waiter. `fields` are, from a place on, those that count the waiters of its owner and of the owner's ancestors; `said`
+-- is what they say.
+local function dequeue(id, fields, said, from)
+  local over, left = {'w:' .. id}, nil
+  redis.call('ZREM', queue, id)
+  for i = from, #fields do
+    if tonumber(said[i] or 1) > 1 then
+      left = left or {}
+      left[#left + 1] = fields[i]
+      left[#left + 1] = said[i] - 1
+    else
+      over[#over + 1] = fields[i]
+    end
   end
-  return true
+  redis.call('HDEL', waiters, unpack(over))
+  if left then redis.call('HSET', waiters, unpack(left)) end
 end
 
-local function dequeue(member, owner)
-  return removeCounted(member, ':o' .. owner)
+-- Nobody waits any more: nothing is kept of the processes.
+local function sweep()
+  redis.call('DEL', waiters)
+  redis.call('HDEL', lock, 'queued')
+  queued = false
 end
 
--- Suspends a process that waits. One that does not wait would never poll, and nothing would end its mark.
-local function suspend(name)
-  if redis.call('ZSCORE', queue, ':p' .. name) then redis.call('ZADD', queue, SUSPENDED_STATE, ':s' .. name) end
+-- How many connections of a process listen in the lock's slot, and the name of this server of the cluster, behind a space; zero
+-- and none if the server can't tell, or the user may not ask.
+local function listenersOf(name)
+  local number, server = redis.pcall('PUBSUB', 'SHARDNUMSUB', lock .. ':' .. name)[2], redis.pcall('CLUSTER', 'MYID')
+  return number or 0, type(server) == 'string' and ' ' .. server or ''
 end

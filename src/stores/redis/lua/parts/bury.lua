@@ -1,0 +1,9 @@
+-- Remembers the release of `hold` for as long as an acquire of it may still arrive.
+local buriedMs = nowMs + rememberMs
+redis.call('ZREMRANGEBYSCORE', tombstones, '-inf', nowMs)
+redis.call('ZADD', tombstones, 'NX', buriedMs, hold)
+buriedMs = math.max(buriedMs, tonumber(redis.call('HGET', lock, 'tombstones') or 0))
+redis.call('HSET', lock, 'format', FORMAT_NUMBER, 'tombstones', buriedMs)
+redis.call('PEXPIRE', tombstones, buriedMs - nowMs)
+local untilMs = ends
+--@include parts/keep

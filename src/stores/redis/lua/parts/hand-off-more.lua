@@ -1,0 +1,66 @@
+-- Handing the lock to further waiters, beside others.
+
+-- Makes a waiter a holder, for as long as its claim lasts.
+local function claim(waiter, family, number)
+  dequeue(waiter.id, waiter.fields, waiter.said, 3)
+  waiter.endMs, waiter.isClaim = nowMs + waiter.claimMs, true
+  granted[#granted + 1], taken[waiter.id] = waiter, waiter
+  grantBeside(waiter, family, number)
+end
+
+-- Returns the waiters of an owner and of its descendants, in order.
+local function within(owner)
+  local left, found, from = tonumber(redis.call('HGET', waiters, 'c:' .. owner) or 0), {}, 0
+  while left > 0 and from < SCAN_LIMIT do
+    local page = redis.call('ZRANGE', queue, from, from + PAGE_SIZE - 1)
+    if #page == 0 then break end
+    for _, id in ipairs(page) do
+      local waiter = readWaiter(id, redis.call('HGET', waiters, 'w:' .. id))
+      if isAncestor(owner, waiter.owner) then
+        found[#found + 1], left = waiter, left - 1
+      end
+    end
+    from = from + PAGE_SIZE
+  end
+  return found
+end
+
+-- Grants claims to the waiters of an owner that was just granted, and of its descendants, as far as the holds admit them. The
+-- others advance before those who are not nested in a holder as deep.
+handOffWithin = function(owner)
+  local left = {}
+  for _, waiter in ipairs(within(owner)) do
+    local family, _, number = familyOf(waiter.owner)
+    if admits(waiter.owner, waiter.mode, family) then
+      waiter.fields = fieldsOf('c:', waiter.owner, {'p:', 's:'})
+      waiter.said = redis.call('HMGET', waiters, unpack(waiter.fields))
+      claim(waiter, family, number)
+    else
+      left[#left + 1] = waiter
+    end
+  end
+  for _, waiter in ipairs(left) do
+    local _, depth = familyOf(waiter.owner)
+    redis.call('ZADD', queue, 'LT', placeOf(waiter.sinceUs, waiter.priority, depth), waiter.id)
+    redis.call('HSET', lock, 'queued', 'front')
+    page, at, isLast, passed, queued = {}, 1, false, 0, 'front'
+  end
+end
+
+-- After one that shares the lock, goes on until one that the holds do not admit; or until many were granted: then the process of
+-- the next one is told to go on.
+local isAdmitted = false
+while goesOn do
+  if taken[first.id] then
+    handOffWithin(first.owner)
+    if limitOf(first.mode) == 1 then break end
+    first = nextLive()
+    if not first or first == true then break end
+  end
+  local family, _, number = familyOf(first.owner)
+  isAdmitted = admits(first.owner, first.mode, family)
+  if not isAdmitted or #granted >= GRANT_LIMIT then break end
+  if owed[first.process] then redis.call('HDEL', waiters, 's:' .. first.process) end
+  claim(first, family, number)
+end
+if isAdmitted and first and first ~= true and not taken[first.id] then tell(first.process, 'next ' .. first.id) end

@@ -1,0 +1,58 @@
+-- Removing holds.
+
+-- Nobody holds any more. The first write is one that maxmemory allows.
+local function clear()
+  redis.call('HDEL', lock, 'ends', 'hold', 'owner', 'process', 'mode', 'claims', 'holds', 'grants', 'mixed')
+  if several then redis.call('DEL', holds, leases) end
+  count, ends, claims, several, isMixed, onlyId, grants, leastMode = 0, 0, 0, nil, nil, nil, nil, 'write'
+end
+
+-- Finds the mode with the least limit, of several holds.
+local function findLeast()
+  local most = 0
+  leastMode = 'read'
+  for _, text in ipairs(redis.call('HVALS', holds)) do
+    local mode = string.match(text, '^%S+ %S+ (%S+)')
+    if mode then
+      most = math.max(most, limitOf(mode))
+      if limitOf(mode) < limitOf(leastMode) then leastMode = mode end
+    end
+  end
+  isMixed = most > limitOf(leastMode)
+  redis.call('HSET', lock, 'mode', leastMode)
+  if not isMixed then redis.call('HDEL', lock, 'mixed') end
+end
+
+-- Removes a hold.
+local function remove(id, owner, isClaim)
+  if count == 1 then return clear() end
+  redis.call('ZREM', leases, id)
+  if redis.call('HINCRBY', holds, 'o:' .. owner, -1) == 0 then
+    redis.call('HDEL', holds, 'h:' .. id, 'o:' .. owner)
+  else
+    redis.call('HDEL', holds, 'h:' .. id)
+  end
+  local _, latest = unpack(redis.call('ZRANGE', leases, -1, -1, 'WITHSCORES'))
+  count, ends = count - 1, tonumber(latest or ends)
+  redis.call('HSET', lock, 'holds', count, 'ends', ends)
+  if isClaim then
+    claims = claims - 1
+    redis.call('HSET', lock, 'claims', claims)
+  end
+  if isMixed then findLeast() end
+end
+
+-- Removes the holds whose leases are over. A process that let a claim lapse is suspended, if it waits: one that does not would
+-- never poll, and nothing would end that. Returns the holds.
+local function dropExpired()
+  if count == 0 or not several and ends > nowMs then return {} end
+  local ended = listHolds('-inf', nowMs, count)
+  if #ended > 0 and ends <= nowMs then clear() end
+  for _, hold in ipairs(ended) do
+    if count > 0 then remove(hold.id, hold.owner, hold.isClaim) end
+    if hold.isClaim and queued and redis.call('HEXISTS', waiters, 'p:' .. hold.process) == 1 then
+      redis.call('HSET', waiters, 's:' .. hold.process, 'suspended')
+    end
+  end
+  return ended
+end
