@@ -615,6 +615,13 @@ export class Line {
     const key = element('th', 'cell key-cell');
     key.scope = 'row';
     key.append(this.#button, this.#category);
+    // What the head of a column says, for cards, which have none.
+    this.#owner.dataset.label = 'owner';
+    this.#instance.dataset.label = 'instance';
+    this.#held.dataset.label = 'held';
+    this.#lease.dataset.label = 'of the lease left';
+    this.#waiters.dataset.label = 'waiting';
+    this.#wait.dataset.label = 'longest wait';
     this.node.append(key, this.#owner, this.#instance, this.#held, this.#lease, this.#waiters, this.#wait);
   }
 
@@ -651,6 +658,11 @@ export class Line {
   select(isSelected) {
     this.node.classList.toggle('selected', isSelected);
     this.#button.setAttribute('aria-expanded', String(isSelected));
+  }
+
+  /** @param {boolean} isGone Whether its lock is no longer there. */
+  fade(isGone) {
+    this.node.classList.toggle('gone', isGone);
   }
 
   focus() {
@@ -1428,6 +1440,11 @@ thead th {
   background: color-mix(in srgb, var(--accent-ground) 45%, transparent);
 }
 
+/* Released while the pointer is over the table: it stays until the pointer has left. */
+.line.gone {
+  text-decoration: line-through;
+}
+
 .line.selected {
   background: var(--accent-ground);
 }
@@ -1448,6 +1465,8 @@ thead th {
   color: var(--accent);
   font: 600 13px / 1.5 var(--code);
   text-align: left;
+  overflow-wrap: anywhere;
+  white-space: normal;
   cursor: pointer;
 }
 
@@ -1487,6 +1506,10 @@ thead th {
   vertical-align: 2px;
 }
 
+.queue[data-dots=""]::before {
+  display: none;
+}
+
 #empty {
   padding: 40px 16px;
   color: var(--faint);
@@ -1517,6 +1540,72 @@ thead th {
     grid-template-columns: minmax(0, 1fr);
   }
 }
+
+/* On a phone each lock is a card: its key in full, then each value with the name of its column. */
+@media (max-width: 900px) {
+  #list {
+    max-height: none;
+  }
+
+  #list table,
+  #split:has(#panel:not([hidden])) table {
+    display: block;
+    min-width: 0;
+  }
+
+  #list thead,
+  #list tbody {
+    display: block;
+  }
+
+  #list thead tr {
+    display: flex;
+    flex-wrap: wrap;
+    border-bottom: 1px solid var(--line);
+  }
+
+  #list thead th {
+    position: static;
+    width: auto;
+    border: 0;
+  }
+
+  .line {
+    display: grid;
+    grid-template-columns: repeat(auto-fit, minmax(140px, 1fr));
+    gap: 2px 14px;
+    padding: 10px 12px;
+    border-bottom: 1px solid var(--line);
+  }
+
+  .line .cell {
+    padding: 0;
+    border-bottom: 0;
+    overflow-wrap: anywhere;
+    text-align: left;
+    white-space: normal;
+  }
+
+  .line .key-cell,
+  .line .name {
+    grid-column: 1 / -1;
+  }
+
+  .line .key-cell {
+    border-left: 0;
+  }
+
+  .line.contended {
+    box-shadow: inset 3px 0 var(--busy-mark);
+  }
+
+  .line .cell[data-label]::after {
+    content: attr(data-label) / "";
+    margin-left: 6px;
+    color: var(--faint);
+    font: 12px var(--sans);
+  }
+}
 `,
   'table.mjs': `// The table: a line for each lock that matches the filter, in order. A change touches the lines that it is about, the clock
 // those that are seen.
@@ -1531,6 +1620,7 @@ import { Line } from './line.mjs';
  * @property {string} words What the filter looks through.
  * @property {Line | undefined} line
  * @property {boolean} isSeen
+ * @property {boolean} isGone Released while the pointer was over the table.
  */
 
 /** More would be scrolled through by nobody. */
@@ -1569,6 +1659,8 @@ export class LockTable {
   /** @type {(entry: Entry) => boolean} */
   #filter = () => true;
   #isDue = false;
+  /** Whether the pointer is over the lines: none of them moves then, so that the one under it stays. */
+  #isStill = false;
   #watcher = new IntersectionObserver((seen) => {
     for (const { target, isIntersecting } of seen) this.#see(target, isIntersecting);
   });
@@ -1587,6 +1679,8 @@ export class LockTable {
       // Not at the end of a drag that marks an owner to copy it.
       if (id && getSelection()?.isCollapsed !== false) onSelect(id);
     });
+    this.#body.addEventListener('pointerenter', () => this.#keepStill(true));
+    this.#body.addEventListener('pointerleave', () => this.#keepStill(false));
     this.#body.addEventListener('keydown', moveFocus);
     table.tHead?.addEventListener('click', ({ target }) => {
       const { sort } = target instanceof HTMLElement ? target.dataset : {};
@@ -1596,7 +1690,7 @@ export class LockTable {
   }
 
   get rows() {
-    return [...this.#entries.values()].map(({ row }) => row);
+    return [...this.#entries.values()].filter(({ isGone }) => !isGone).map(({ row }) => row);
   }
 
   /** @param {LockRow} row */
@@ -1604,7 +1698,8 @@ export class LockTable {
     const owners = [row.holder?.owner, row.holder?.instance, ...row.next.flatMap(Object.values)];
     const words = [row.key, row.category, ...owners].join('\\n').toLowerCase();
     const known = this.#entries.get(row.id);
-    const entry = { row, words, line: known?.line, isSeen: known?.isSeen ?? false };
+    const entry = { row, words, line: known?.line, isSeen: known?.isSeen ?? false, isGone: false };
+    entry.line?.fade(false);
     this.#entries.set(row.id, entry);
     this.#tell(entry);
     this.#renderSoon();
@@ -1613,8 +1708,10 @@ export class LockTable {
   /** @param {string} id */
   delete(id) {
     const entry = this.#entries.get(id);
-    if (entry !== undefined) this.#take(entry);
-    this.#entries.delete(id);
+    if (entry === undefined) return;
+    entry.isGone = true;
+    entry.line?.fade(true);
+    if (!this.#isStill) this.#removeGone();
     this.#renderSoon();
   }
 
@@ -1658,7 +1755,11 @@ export class LockTable {
   /** Puts the lines in order, moving as few as possible, and makes some of those that are missing. */
   #render() {
     this.#isDue = false;
-    const matching = [...this.#entries.values()].filter(this.#filter).sort((a, b) => this.#compare(a.row, b.row));
+    const places = new Map(this.#isStill ? [...this.#body.rows].map(({ dataset }, place) => [dataset.id, place]) : []);
+    const placeOf = (/** @type {Entry} */ { row }) => places.get(row.id) ?? places.size;
+    const matching = [...this.#entries.values()]
+      .filter(this.#filter)
+      .sort((a, b) => placeOf(a) - placeOf(b) || this.#compare(a.row, b.row));
     const shown = new Set(matching.slice(0, maxLines));
     for (const entry of this.#entries.values()) if (!shown.has(entry)) this.#take(entry);
     let made = 0;
@@ -1674,7 +1775,7 @@ export class LockTable {
       else if (node !== null) this.#body.insertBefore(node, next);
     }
     if (made === linesPerFrame) this.#renderSoon();
-    this.onRender(shown.size, this.#entries.size);
+    this.onRender([...shown].filter(({ isGone }) => !isGone).length, this.rows.length);
   }
 
   /** @param {LockRow} a @param {LockRow} b */
@@ -1685,12 +1786,27 @@ export class LockTable {
     return byColumn || compare(values.held(a), values.held(b), true) || compare(a.id, b.id, false);
   }
 
+  /** @param {boolean} isStill */
+  #keepStill(isStill) {
+    this.#isStill = isStill;
+    if (!isStill) this.#removeGone();
+    this.#renderSoon();
+  }
+
+  #removeGone() {
+    for (const [id, entry] of this.#entries) {
+      if (!entry.isGone) continue;
+      this.#take(entry);
+      this.#entries.delete(id);
+    }
+  }
+
   /** @param {Column} column */
   #sort(column) {
     const isSame = this.#order.column === column;
     this.#order = { column, isDescending: isSame ? !this.#order.isDescending : !texts.has(column) };
     this.#markOrder();
-    this.#renderSoon();
+    this.#keepStill(false);
   }
 
   #markOrder() {

@@ -371,6 +371,42 @@ describe('The board in a browser', () => {
     await shows('order:1');
   });
 
+  it('On a phone, the board shows whole keys and every column, and needs no scrolling to the side', async () => {
+    const scene = await Scene.start(host);
+    const keys = [1, 2, 3].map((n) => `order:4271-8890-lines-in-warehouse-${n}`);
+    for (const key of keys) await scene.hold('the-holder-of-a-long-name', key);
+    await scene.wait('the-waiter', keys[0]!);
+    const page = await scene.visit({ viewport: { width: 390, height: 844 } });
+    await row(page, keys[0]!).locator('.queue').getByText('1', { exact: true }).waitFor();
+    const cut = `[...document.querySelectorAll('.line :is(th, td, .key)')]
+      .filter((cell) => cell.checkVisibility() === false || cell.scrollWidth > cell.clientWidth + 1 && cell.clientWidth > 0)
+      .map((cell) => cell.textContent)`;
+    expect(await page.evaluate(cut)).toEqual([]);
+    expect(await page.evaluate("document.querySelector('.line').children.length")).toBe(7);
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
+    expect(await page.evaluate("document.querySelector('#list').scrollWidth <= 390")).toBe(true);
+  });
+
+  it('No row moves while the pointer is over the table: they are put in order when it has left', async () => {
+    const scene = await Scene.start(host);
+    const released = await scene.hold('ann', 'order:1');
+    await scene.hold('bob', 'order:2');
+    await scene.hold('cyd', 'order:3');
+    const page = await scene.visit();
+    const keys = () => page.locator('.key').allTextContents();
+    const shows = (...wanted: string[]) => until(keys, (seen) => seen.join() === wanted.join());
+    await shows('order:1', 'order:2', 'order:3');
+    await page.getByRole('button', { name: 'order:2' }).hover();
+    await scene.wait('the-waiter', 'order:3');
+    await row(page, 'order:3').locator('.queue').getByText('1', { exact: true }).waitFor();
+    await released.release();
+    await page.locator('.gone').getByText('order:1').waitFor();
+    await page.getByText('2 locks', { exact: true }).waitFor();
+    expect(await keys()).toEqual(['order:1', 'order:2', 'order:3']);
+    await page.mouse.move(0, 0);
+    await shows('order:3', 'order:2');
+  });
+
   it('The board opens the lock that its address names, and its address names the lock that is open', async () => {
     const scene = await Scene.start(host);
     await scene.hold('the-holder', 'a key|with = signs/&?#', { category: 'a%b' });

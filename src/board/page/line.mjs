@@ -26,6 +26,13 @@ export class Line {
     const key = element('th', 'cell key-cell');
     key.scope = 'row';
     key.append(this.#button, this.#category);
+    // What the head of a column says, for cards, which have none.
+    this.#owner.dataset.label = 'owner';
+    this.#instance.dataset.label = 'instance';
+    this.#held.dataset.label = 'held';
+    this.#lease.dataset.label = 'of the lease left';
+    this.#waiters.dataset.label = 'waiting';
+    this.#wait.dataset.label = 'longest wait';
     this.node.append(key, this.#owner, this.#instance, this.#held, this.#lease, this.#waiters, this.#wait);
   }
 
@@ -62,6 +69,11 @@ export class Line {
   select(isSelected) {
     this.node.classList.toggle('selected', isSelected);
     this.#button.setAttribute('aria-expanded', String(isSelected));
+  }
+
+  /** @param {boolean} isGone Whether its lock is no longer there. */
+  fade(isGone) {
+    this.node.classList.toggle('gone', isGone);
   }
 
   focus() {

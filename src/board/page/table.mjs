@@ -11,6 +11,7 @@ import { Line } from './line.mjs';
  * @property {string} words What the filter looks through.
  * @property {Line | undefined} line
  * @property {boolean} isSeen
+ * @property {boolean} isGone Released while the pointer was over the table.
  */
 
 /** More would be scrolled through by nobody. */
@@ -49,6 +50,8 @@ export class LockTable {
   /** @type {(entry: Entry) => boolean} */
   #filter = () => true;
   #isDue = false;
+  /** Whether the pointer is over the lines: none of them moves then, so that the one under it stays. */
+  #isStill = false;
   #watcher = new IntersectionObserver((seen) => {
     for (const { target, isIntersecting } of seen) this.#see(target, isIntersecting);
   });
@@ -67,6 +70,8 @@ export class LockTable {
       // Not at the end of a drag that marks an owner to copy it.
       if (id && getSelection()?.isCollapsed !== false) onSelect(id);
     });
+    this.#body.addEventListener('pointerenter', () => this.#keepStill(true));
+    this.#body.addEventListener('pointerleave', () => this.#keepStill(false));
     this.#body.addEventListener('keydown', moveFocus);
     table.tHead?.addEventListener('click', ({ target }) => {
       const { sort } = target instanceof HTMLElement ? target.dataset : {};
@@ -76,7 +81,7 @@ export class LockTable {
   }
 
   get rows() {
-    return [...this.#entries.values()].map(({ row }) => row);
+    return [...this.#entries.values()].filter(({ isGone }) => !isGone).map(({ row }) => row);
   }
 
   /** @param {LockRow} row */
@@ -84,7 +89,8 @@ export class LockTable {
     const owners = [row.holder?.owner, row.holder?.instance, ...row.next.flatMap(Object.values)];
     const words = [row.key, row.category, ...owners].join('\n').toLowerCase();
     const known = this.#entries.get(row.id);
-    const entry = { row, words, line: known?.line, isSeen: known?.isSeen ?? false };
+    const entry = { row, words, line: known?.line, isSeen: known?.isSeen ?? false, isGone: false };
+    entry.line?.fade(false);
     this.#entries.set(row.id, entry);
     this.#tell(entry);
     this.#renderSoon();
@@ -93,8 +99,10 @@ export class LockTable {
   /** @param {string} id */
   delete(id) {
     const entry = this.#entries.get(id);
-    if (entry !== undefined) this.#take(entry);
-    this.#entries.delete(id);
+    if (entry === undefined) return;
+    entry.isGone = true;
+    entry.line?.fade(true);
+    if (!this.#isStill) this.#removeGone();
     this.#renderSoon();
   }
 
@@ -138,7 +146,11 @@ export class LockTable {
   /** Puts the lines in order, moving as few as possible, and makes some of those that are missing. */
   #render() {
     this.#isDue = false;
-    const matching = [...this.#entries.values()].filter(this.#filter).sort((a, b) => this.#compare(a.row, b.row));
+    const places = new Map(this.#isStill ? [...this.#body.rows].map(({ dataset }, place) => [dataset.id, place]) : []);
+    const placeOf = (/** @type {Entry} */ { row }) => places.get(row.id) ?? places.size;
+    const matching = [...this.#entries.values()]
+      .filter(this.#filter)
+      .sort((a, b) => placeOf(a) - placeOf(b) || this.#compare(a.row, b.row));
     const shown = new Set(matching.slice(0, maxLines));
     for (const entry of this.#entries.values()) if (!shown.has(entry)) this.#take(entry);
     let made = 0;
@@ -154,7 +166,7 @@ export class LockTable {
       else if (node !== null) this.#body.insertBefore(node, next);
     }
     if (made === linesPerFrame) this.#renderSoon();
-    this.onRender(shown.size, this.#entries.size);
+    this.onRender([...shown].filter(({ isGone }) => !isGone).length, this.rows.length);
   }
 
   /** @param {LockRow} a @param {LockRow} b */
@@ -165,12 +177,27 @@ export class LockTable {
     return byColumn || compare(values.held(a), values.held(b), true) || compare(a.id, b.id, false);
   }
 
+  /** @param {boolean} isStill */
+  #keepStill(isStill) {
+    this.#isStill = isStill;
+    if (!isStill) this.#removeGone();
+    this.#renderSoon();
+  }
+
+  #removeGone() {
+    for (const [id, entry] of this.#entries) {
+      if (!entry.isGone) continue;
+      this.#take(entry);
+      this.#entries.delete(id);
+    }
+  }
+
   /** @param {Column} column */
   #sort(column) {
     const isSame = this.#order.column === column;
     this.#order = { column, isDescending: isSame ? !this.#order.isDescending : !texts.has(column) };
     this.#markOrder();
-    this.#renderSoon();
+    this.#keepStill(false);
   }
 
   #markOrder() {
