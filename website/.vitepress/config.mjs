@@ -44,7 +44,7 @@ function guidesFirst(page) {
 function sidebar() {
   const groups = read('../outline.json').map(({ text, folder, pages }) => ({
     text,
-    collapsed: folder !== 'start',
+    collapsed: true,
     items: Object.entries(pages).map(([page, title]) => ({ text: title, link: `/${folder}/${page}` })),
   }));
   const subpaths = Object.keys(exports).filter((subpath) => !subpath.endsWith('.json'));
