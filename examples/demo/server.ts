@@ -30,7 +30,7 @@ async function main(units: number, run: string): Promise<void> {
       const store = storeOf(variant, client, run);
       const [locks, paymentLocks] = [createLocks({ store }), createLocks({ store })];
       const note = watch(locks, variant, moments);
-      paymentLocks.on('entered', ({ owner }) => note(owner, 'enter', 0));
+      paymentLocks.on('entered', ({ traceId }) => note(traceId, 'enter', 0));
       const watched = new WatchedDatabase(databaseOf(client, hashOf(variant)), note);
       const payments = new PaymentService(watched, priceCents);
       const paymentServer = await listen(createPaymentsApp(payments, paymentLocks));
@@ -57,9 +57,9 @@ function watch(locks: Locks, variant: Variant, moments: Moment[]) {
   const note = (traceId: string, doing: Doing, holds: number): void => {
     moments.push({ variant, traceId, doing, holds, atMs: performance.timeOrigin + performance.now() });
   };
-  locks.on('waiting', ({ owner }) => note(owner, 'wait', 0));
-  locks.on('granted', ({ owner }) => note(owner, 'hold', 1));
-  locks.on('released', ({ owner }) => note(owner, 'leave', 0));
+  locks.on('waiting', ({ traceId }) => note(traceId, 'wait', 0));
+  locks.on('granted', ({ traceId }) => note(traceId, 'hold', 1));
+  locks.on('released', ({ traceId }) => note(traceId, 'leave', 0));
   return note;
 }
 

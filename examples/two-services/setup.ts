@@ -23,9 +23,9 @@ export async function serve(app: RequestListener): Promise<void> {
     leaseMs: Number(process.env.LEASE_MS ?? 10_000),
     pollMs: Number(process.env.POLL_MS ?? 1_000),
   });
-  locks.on('waiting', ({ owner, key }) => console.log(`${owner} waits for ${key}`));
-  locks.on('granted', ({ owner, key, fence }) => console.log(`${owner} holds ${key}, fence ${fence}`));
-  locks.on('released', ({ owner, key }) => console.log(`${owner} gives ${key} back`));
+  locks.on('waiting', ({ traceId, key }) => console.log(`${traceId} waits for ${key}`));
+  locks.on('granted', ({ traceId, key, fence }) => console.log(`${traceId} holds ${key}, fence ${fence}`));
+  locks.on('released', ({ traceId, key }) => console.log(`${traceId} gives ${key} back`));
   const server = await listen(app);
   const stop = async (): Promise<void> => {
     await closeServer(server, locks, { drainMs: 1_000 });

@@ -3,7 +3,7 @@ import type { EventEmitter } from 'node:events';
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { id as rTracerId, runWithId } from 'cls-rtracer';
 import { processState } from '../core/base/process-state.ts';
-import { currentScope, runInScope } from '../core/scope/current-scope.ts';
+import { currentScope, runInScope } from '../core/scope/context.ts';
 import type { Scope } from '../core/scope/scope.ts';
 import { frameworkPrototype } from './framework-prototype.ts';
 

@@ -141,14 +141,14 @@ export class RequestGuard<Call extends readonly unknown[] = readonly unknown[]> 
     const names = this.#names(keys, routeOf);
     const stopTiming = traced.timing?.start();
     // Most guards have one key, and don't need a batch.
-    const batch = names.length === 1 ? undefined : new Batch(scope, names, this.#options, 'guard');
+    const batch = names.length === 1 ? undefined : new Batch(scope.root, names, this.#options, 'guard');
     const refused = (error: unknown, released: Promise<unknown>): Promise<Entered> => {
       stopTiming?.();
       return this.#refused(traced, batch?.names ?? names, error, released);
     };
     let holds: Entered;
     try {
-      holds = (await batch?.acquire()) ?? [await acquire(scope, names[0] as LockName, this.#options, 'guard')];
+      holds = (await batch?.acquire()) ?? [await acquire(scope.root, names[0] as LockName, this.#options, 'guard')];
     } catch (error) {
       return refused(error, batch?.release() ?? Promise.resolve());
     }

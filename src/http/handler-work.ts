@@ -1,6 +1,6 @@
 import { settle } from '../core/base/maybe-promise.ts';
 import { LockScopeError } from '../core/model/errors.ts';
-import { currentScope } from '../core/scope/current-scope.ts';
+import { currentScope } from '../core/scope/context.ts';
 import { type Scope, scopeIsOver } from '../core/scope/scope.ts';
 import type { ResponseWatch } from './response/response-watch.ts';
 import type { TracedRequest } from './traced-request.ts';

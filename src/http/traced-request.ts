@@ -9,9 +9,9 @@ import type { Hold } from '../core/model/types.ts';
 import { boolean, checkOptions, objectWith } from '../core/model/validate.ts';
 import { defaultLocks, type Locks, runtimeOf } from '../core/runtime/locks.ts';
 import type { Runtime } from '../core/runtime/runtime.ts';
-import { currentScope, runInScope } from '../core/scope/current-scope.ts';
+import { currentScope, runInScope } from '../core/scope/context.ts';
 import { Scope } from '../core/scope/scope.ts';
-import { adoptedId } from '../core/scope/trace-id.ts';
+import { type AdoptedTrace, adoptedTrace, branchHeader } from '../core/scope/trace-id.ts';
 import { checkFactoryCall } from './misuse.ts';
 import { type ResponseEvents, ResponseWatch } from './response/response-watch.ts';
 import type { WorkOptions } from './response/work-state.ts';
@@ -134,8 +134,9 @@ export class Tracing {
     const headerName = this.#options.headerName ?? runtime.settings.headerName;
     const socket = connectionOf(req, res);
     const adopted = this.#adopt(req, socket, headerName, runtime);
-    const scope = new Scope(runtime, adopted ?? runtime.clock.randomId(), {
+    const scope = new Scope(runtime, adopted?.traceId ?? runtime.clock.randomId(), {
       isAdopted: adopted !== undefined,
+      owner: adopted?.owner,
       headerName,
       signatures: typeof this.#ownTrust === 'object' ? this.#ownTrust : undefined,
     });
@@ -144,14 +145,22 @@ export class Tracing {
     return request;
   }
 
-  /** The id in the request's header, if it is well formed and its sender is trusted. A bad id never fails a request. */
-  #adopt(req: IncomingMessage, socket: Socket | undefined, headerName: string, runtime: Runtime): string | undefined {
+  /** The trace in the request's headers, if they are well formed and their sender is trusted. A bad header never fails a request. */
+  #adopt(
+    req: IncomingMessage,
+    socket: Socket | undefined,
+    headerName: string,
+    runtime: Runtime,
+  ): AdoptedTrace | undefined {
     const given = this.#ownTrust ?? runtime.settings.trust;
     const trust = given ?? this.#defaultTrust;
     if (trust === 'all' && !this.#isUsed) warnOfAll();
     this.#isUsed = true;
-    return adoptedId(req.headers[headerName.toLowerCase()], runtime, (traceId) => {
-      const isTrusted = mayAdopt(traceId, req, socket, trust, runtime.clock.now().wallMs);
+    const { headers } = req;
+    const sent = { id: headers[headerName.toLowerCase()], branch: headers[branchHeader.toLowerCase()] };
+    const bareTraceId = this.#options.bareTraceId ?? runtime.settings.bareTraceId;
+    return adoptedTrace(sent, runtime, bareTraceId, (path) => {
+      const isTrusted = mayAdopt(path, req, socket, trust, runtime.clock.now().wallMs);
       if (!isTrusted && given === undefined) warnOfUnset();
       return isTrusted;
     });

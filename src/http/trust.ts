@@ -7,18 +7,18 @@ import type { CheckedTrust } from '../core/model/options.ts';
 import { signatureHeader, type TraceSignatures } from '../core/model/signature.ts';
 
 /**
- * Whether a request may belong to the trace that it names, and so re-enter its locks. `socket` is its connection, if that is
+ * Whether a request may belong to the branch that it names, and so re-enter its locks. `socket` is its connection, if that is
  * known. `nowMs` is wall-clock time.
  */
 export function mayAdopt(
-  traceId: string,
+  path: string,
   request: IncomingMessage,
   socket: Socket | undefined,
   trust: CheckedTrust,
   nowMs: number,
 ): boolean {
   if (typeof trust !== 'object') return isTrusted(request, socket, trust);
-  return trust.verify(traceId, request.headers[signatureHeader.toLowerCase()], nowMs);
+  return trust.verify(path, request.headers[signatureHeader.toLowerCase()], nowMs);
 }
 
 /** Whether the sender of a request may name any trace. */

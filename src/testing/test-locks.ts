@@ -90,7 +90,7 @@ function buildTestLocks(clock: Clock, options: LocksOptions): TestLocks {
       const checked = checkAcquireOptions(acquireOptions, 'holdAs');
       const scope = new Scope(runtime, traceId, { isAdopted: true });
       scopes.push(scope);
-      return acquire(scope, checkedName(key, checked.category), checked, 'code');
+      return acquire(scope.root, checkedName(key, checked.category), checked, 'code');
     },
     async whenWaiting(key, count = 1, ofKey) {
       checkValue('the number of waiters', count, wholeNumber(1));

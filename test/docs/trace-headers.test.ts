@@ -12,6 +12,9 @@ it('traceHeaders sends the id in the header that traceContext reads, also from a
   app.use(traceContext({ locks, headerName: 'X-Request-Id' }));
   app.get('/', async (_req, res) => res.json([traceHeaders(), await runInTrace(traceHeaders)]));
   const { body } = await request(app).get('/').set('X-Request-Id', 'trace-1');
-  expect(body).toEqual([{ 'X-Request-Id': 'trace-1' }, { 'X-Request-Id': 'trace-1' }]);
+  expect(body).toEqual([
+    { 'X-Request-Id': 'trace-1', 'X-Trace-Branch': 'trace-1' },
+    { 'X-Request-Id': 'trace-1', 'X-Trace-Branch': expect.stringMatching(/^trace-1\/\w+$/) },
+  ]);
   await locks.close();
 });

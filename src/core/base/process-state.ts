@@ -6,34 +6,34 @@ import { helpPage } from './help-page.ts';
  * It holds plain objects; the room that puts something in knows its type. `version` changes when a shape does.
  */
 interface ProcessState {
-  readonly version: 2;
-  /** The scope of the calling code: scope/current-scope.ts. */
-  readonly scopes: AsyncLocalStorage<object>;
+  readonly version: 3;
+  /** The branch of the calling code: scope/branch.ts. */
+  readonly branches: AsyncLocalStorage<object>;
   /** What `traceContext` knows of a request, by the raw request. */
   readonly requests: WeakMap<object, object>;
   /** The configured `Locks`: runtime/locks.ts. */
   configured: object | undefined;
   /** Each `Locks` that was created and not closed. Emptied by the first `configureLocks`: nothing reads it from then on. */
   readonly created: Set<object>;
-  /** By code: the subjects that were warned of. */
   /** What hears of errors in callbacks of this package: safely.ts. */
   readonly faultListeners: Set<object>;
+  /** By code: the subjects that were warned of. */
   readonly warned: Map<string, Set<string>>;
 }
 
 const slot = Symbol.for('reenlock');
 /** Used by copies of this version if a copy of another version was loaded first. */
-const ownSlot = Symbol.for('reenlock.2');
+const ownSlot = Symbol.for('reenlock.3');
 
 /** The one state of this process. The state of another version's copies is left alone: requests run by it. */
 export function processState(): ProcessState {
   const holder = globalThis as { [slot]?: ProcessState; [ownSlot]?: ProcessState };
   const first = holder[slot];
-  if (first?.version === 2) return first;
+  if (first?.version === 3) return first;
   if (holder[ownSlot] !== undefined) return holder[ownSlot];
   const state: ProcessState = {
-    version: 2,
-    scopes: new AsyncLocalStorage(),
+    version: 3,
+    branches: new AsyncLocalStorage(),
     requests: new WeakMap(),
     configured: undefined,
     created: new Set(),

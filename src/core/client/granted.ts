@@ -11,8 +11,10 @@ export interface Granted {
   readonly receivedAt: Instant;
   /** Handed off: the lease is a claim until its first renewal. */
   readonly isClaim: boolean;
-  /** How many other holds its owner has in the store; undefined if the reply did not say. */
+  /** How many other holds its family has in the store; undefined if the reply did not say. */
   readonly otherHolds: number | undefined;
+  /** How many of those have the very same owner. */
+  readonly equalHolds: number | undefined;
 }
 
 /** A reply about a lock: when its call was sent, and what the store's clock said when it answered. */
@@ -21,12 +23,20 @@ export interface ReplyTimestamp {
   readonly nowMs: number;
 }
 
+/** The part of a reply that grants. */
+interface GrantReply {
+  readonly grant: StoreGrant;
+  readonly otherHolds?: number;
+  readonly equalHolds?: number | undefined;
+  readonly nowMs: number;
+}
+
 /**
  * A grant in the reply to its own call; undefined if its lease was over on arrival. It lasts no longer than the `leaseMs`
  * that were asked for, even if the store says so after its clock was set back.
  */
 export function grantedByReply(
-  { grant, otherHolds, nowMs }: { readonly grant: StoreGrant; readonly otherHolds?: number; readonly nowMs: number },
+  { grant, otherHolds, equalHolds, nowMs }: GrantReply,
   sent: Instant,
   receivedAt: Instant,
   leaseMs: number,
@@ -34,7 +44,7 @@ export function grantedByReply(
   const deadline = leaseDeadline(sent, Math.min(grant.endMs - nowMs, leaseMs));
   // Not `<= 0`, nor `<` below: an end that is not a number is over.
   if (!(remainingMs(receivedAt, deadline) > 0)) return undefined;
-  return { fence: grant.fence, deadline, receivedAt, isClaim: grant.isClaim, otherHolds };
+  return { fence: grant.fence, deadline, receivedAt, isClaim: grant.isClaim, otherHolds, equalHolds };
 }
 
 /** The error for a grant that was over when it arrived. */
@@ -60,5 +70,5 @@ export function grantedByMessage(
   const leftMs = Math.min(remainingMs(now, byReply), remainingMs(now, byReceipt));
   if (!(leftMs >= claimMs / 3)) return undefined;
   const deadline = earlierDeadline(now, byReply, byReceipt);
-  return { fence: grant.fence, deadline, receivedAt, isClaim: true, otherHolds: undefined };
+  return { fence: grant.fence, deadline, receivedAt, isClaim: true, otherHolds: undefined, equalHolds: undefined };
 }

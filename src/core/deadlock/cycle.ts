@@ -1,3 +1,4 @@
+import { isAncestor, rootOf } from '../model/owner.ts';
 import type { EdgeStore, WaitEdge, WaitReply } from '../model/store.ts';
 
 type Hold = WaitReply['holds'][number];
@@ -58,16 +59,21 @@ export function findCycle(
 ): readonly Link[] | undefined {
   const seen = new Set(owners);
   const { edge, sinceMs } = own;
+  // A holder of the same trace that stands still while this one waits.
+  const direct = blocking(own).find(
+    ({ owner }) => owners.includes(owner) && rootOf(owner) === rootOf(edge.request.owner),
+  );
+  if (direct !== undefined) return [{ edge, sinceMs, hold: direct }];
   // A wait for its own owner is no wait for others: an acquire with `owner: 'hold'` means to wait for its own trace.
-  let paths: readonly Link[][] = unseen(own.holds, seen).map((hold) => [{ edge, sinceMs, hold }]);
+  let paths: readonly Link[][] = unseen(blocking(own), seen).map((hold) => [{ edge, sinceMs, hold }]);
   while (paths.length > 0) {
     const longer: Link[][] = [];
     for (const path of paths) {
       const next = waits.get((path.at(-1) as Link).hold.owner) ?? [];
       for (const wait of next.filter((other) => isBefore(other, own))) {
-        const closing = wait.holds.find((hold) => owners.includes(hold.owner));
+        const closing = blocking(wait).find((hold) => owners.includes(hold.owner));
         if (closing !== undefined) return [...path, { edge: wait.edge, sinceMs: wait.sinceMs, hold: closing }];
-        for (const hold of unseen(wait.holds, seen)) {
+        for (const hold of unseen(blocking(wait), seen)) {
           longer.push([...path, { edge: wait.edge, sinceMs: wait.sinceMs, hold }]);
         }
       }
@@ -85,6 +91,11 @@ export async function stands(store: EdgeStore, cycle: readonly Link[]): Promise<
     const isSame = (other: Hold): boolean => other.holdId === hold.holdId && other.fence === hold.fence;
     return reply.sinceMs === sinceMs && reply.holds.some(isSame);
   });
+}
+
+/** The holds that keep a waiter waiting: those of its ancestors do not. */
+function blocking({ edge, holds }: KnownWait): readonly Hold[] {
+  return holds.filter(({ owner }) => !isAncestor(owner, edge.request.owner));
 }
 
 /** One hold of each owner that was not seen before; marks the owners as seen. */

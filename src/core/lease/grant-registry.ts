@@ -7,6 +7,7 @@ import type { StoreAccess } from '../client/access.ts';
 import type { Releases, ReleaseTarget } from '../client/releases.ts';
 import { LockLostError } from '../model/errors.ts';
 import { assertGrantable } from '../model/options.ts';
+import type { HoldRequest } from '../model/store.ts';
 import type { Grant } from './grant.ts';
 import { Watchdog } from './watchdog.ts';
 
@@ -177,6 +178,18 @@ export class GrantRegistry {
     return () => this.#held.end();
   }
 
+  /** The store knows a grant under another hold id from now on. */
+  move(grant: Grant, request: HoldRequest): void {
+    this.#byHoldId?.delete(grant.request.holdId);
+    this.#byHoldId?.set(request.holdId, grant);
+    grant.request = request;
+  }
+
+  /** Renews a grant now. */
+  renewSoon(grant: Grant): void {
+    this.#watchdog.renewSoon(grant);
+  }
+
   /** Resolves when nothing is held any more. */
   idle(): Promise<void> {
     return this.#held.idle();
@@ -198,8 +211,8 @@ export class GrantRegistry {
   #emitReleased(grant: Grant): void {
     const { events, clock } = this.#access;
     if (!events.has('released')) return;
-    const { key, category, traceId, request } = grant;
-    const { mode, owner, holdId } = request;
+    const { key, category, traceId, origin } = grant;
+    const { mode, owner, holdId } = origin;
     const heldMs = wholeMs(clock.now(), grant.grantedAt);
     events.emit('released', { key, category, mode, owner, traceId, holdId, heldMs });
   }
@@ -207,8 +220,8 @@ export class GrantRegistry {
   #emitLost(grant: Grant, error: LockLostError): void {
     const { events, clock } = this.#access;
     if (!events.has('lost')) return;
-    const { key, category, traceId, request } = grant;
-    const { mode, owner, holdId } = request;
+    const { key, category, traceId, origin } = grant;
+    const { mode, owner, holdId } = origin;
     const heldMs = wholeMs(clock.now(), grant.grantedAt);
     events.emit('lost', { key, category, mode, owner, traceId, holdId, heldMs, error });
   }

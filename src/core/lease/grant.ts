@@ -37,7 +37,10 @@ export class Grant implements Listed, EventSource {
   readonly key: string;
   readonly category: string | undefined;
   readonly traceId: string;
-  readonly request: HoldRequest;
+  /** What was asked for. */
+  readonly origin: HoldRequest;
+  /** How the store knows it: under another hold id once it has passed to the branch around its own. */
+  request: HoldRequest;
   readonly fence: number;
   readonly grantedAt: Instant;
   readonly ownerKind: OwnerKind;
@@ -79,6 +82,7 @@ export class Grant implements Listed, EventSource {
     this.key = name.key;
     this.category = name.category;
     this.traceId = traceId;
+    this.origin = request;
     this.request = request;
     this.ownerKind = settings.owner;
     this.fence = granted.fence;

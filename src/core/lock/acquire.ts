@@ -8,12 +8,15 @@ import { isLockError, LockConfigError, LocksClosedError, LockTimeoutError, setCa
 import type { LockName } from '../model/key.ts';
 import { type AcquireSettings, type AcquireTarget, acquireSettings, assertGrantable } from '../model/options.ts';
 import type { HoldRequest, StoreCapabilities } from '../model/store.ts';
-import type { AcquireOptions, HoldMode, OwnerKind } from '../model/types.ts';
+import type { AcquireOptions, HoldMode } from '../model/types.ts';
 import type { Locks } from '../runtime/locks.ts';
 import { cancellationError, ScopeCancellation } from '../scope/cancellation.ts';
-import type { Scope } from '../scope/scope.ts';
+import type { Branch } from '../scope/scope.ts';
+import type { Entry } from '../scope/scope-holds.ts';
+import { warnOfOverlap } from '../scope/warnings.ts';
 import type { AcquireTask, Cancellation } from '../wait/task.ts';
 import { type AcquireCaller, type AcquireMessage, acquireChannel, type Failure } from './acquire-channel.ts';
+import { assertNoCycle, branchObstacle } from './branch-obstacle.ts';
 import { firstHold, type ScopedHold } from './hold.ts';
 import { isNotFree, tellFailed, tellGranted } from './outcome.ts';
 import { assertEnterable, assertNotOwnGuards, lossOf, reenter } from './reentry.ts';
@@ -39,53 +42,65 @@ export interface AcquireDetails {
  * an async context, promises are most of what it costs.
  */
 export function acquire(
-  scope: Scope,
+  branch: Branch,
   name: LockName,
   options: AcquireOptions,
   caller: Caller,
   details?: AcquireDetails,
 ): MaybePromise<ScopedHold> {
+  const { scope } = branch;
   const { runtime } = scope;
   const asked = acquireSettings(runtime.settings, options);
   assertGrantable(asked.leaseMs, runtime.client.capabilities);
   const isForGuard = caller === 'guard';
-  const entered = asked.owner === 'hold' ? undefined : scope.reentrantGrant(name.id, asked.mode);
+  const entry = asked.owner === 'hold' ? nothing : scope.holds.entry(name.id, branch, asked.mode);
+  const entered = entry.grant;
   try {
     const cancelled = cancellationError(name, scope, asked.signal, isForGuard);
     if (cancelled !== undefined) throw cancelled;
     if (entered !== undefined) assertEnterable(scope, entered, options);
-    if (entered !== undefined && (asked.mode !== 'write' || entered.request.mode === 'write')) {
-      return reenter(scope, entered, asked);
-    }
+    if (entered !== undefined && isLocal(branch, entry, entered, asked.mode)) return reenter(branch, entered, asked);
     if (entered === undefined && asked.waitMs > 0) assertNotOwnGuards(scope, name, asked);
+    if (asked.owner !== 'hold' && asked.waitMs > 0) assertNoCycle(branch, name, asked.mode);
     assertMode(runtime.client.capabilities, asked.mode, name);
     if (runtime.acquires.isClosed) throw new LocksClosedError(name);
   } catch (error) {
     if (!isForGuard) setCallSite(error, details?.callSite ?? new CallSite(acquire));
     // A mistake in the options is no outcome of an acquire.
     if (!isLockError(error) || error.code !== 'ERR_LOCK_CONFIG') {
-      tellFailed(runtime.events, new Acquisition(scope, name, asked, isForGuard), error);
+      tellFailed(runtime.events, new Acquisition(branch, name, asked, isForGuard), error);
     }
     throw error;
   }
-  // A reader that becomes the writer: a hold of its own, of the same owner.
+  // Beneath a grant of the scope, with a hold of its own: a reader that becomes the writer, or a branch beside others.
   const settings = entered === undefined ? asked : { ...asked, owner: entered.ownerKind };
-  const acquisition = new Acquisition(scope, name, settings, isForGuard, entered, details);
+  const acquisition = new Acquisition(branch, name, settings, isForGuard, entered, details);
   if (!isForGuard) acquisition.callSite = details?.callSite ?? new CallSite(acquire);
   if (acquireChannel.hasSubscribers) return acquireTraced(acquisition, details?.as ?? caller);
-  runtime.acquires.acquire(acquisition);
+  acquisition.begin();
   return acquisition.result.promise;
+}
+
+const nothing: Entry = { grant: undefined, blocker: undefined, isBeside: false };
+
+/**
+ * Whether a branch enters a grant of its scope without a store call. If others may hold the key below a branch, the store must
+ * know of each branch that has it; and a branch takes a permit of its own beside others.
+ */
+function isLocal(branch: Branch, { blocker, isBeside }: Entry, grant: Grant, mode: HoldMode): boolean {
+  if (blocker !== undefined || isBeside || (mode === 'write' && grant.request.mode !== 'write')) return false;
+  const isAlone = !branch.scope.isShared && mode !== 'permit';
+  return isAlone || grant.request.owner === branch.ownerAs(grant.ownerKind);
 }
 
 function acquireTraced(acquisition: Acquisition, caller: AcquireCaller): Promise<ScopedHold> {
   const { key, category, traceId, waitMs, request, work } = acquisition;
   const { mode, owner, holdId } = request;
-  const { acquires } = work.runtime;
-  const locks = work.runtime.locks as Locks;
+  const locks = work.scope.runtime.locks as Locks;
   const message: AcquireMessage = { locks, key, category, mode, owner, traceId, holdId, caller, waitMs };
   acquisition.message = message;
   return acquireChannel.tracePromise(async () => {
-    const call = (): void => acquires.acquire(acquisition);
+    const call = (): void => acquisition.begin();
     if (message.runStoreCall === undefined) call();
     else message.runStoreCall(call);
     return acquisition.result.promise;
@@ -94,11 +109,11 @@ function acquireTraced(acquisition: Acquisition, caller: AcquireCaller): Promise
 
 /** One acquire that asks the store. Ten thousand of these may wait: one object each, without closures. */
 class Acquisition implements AcquireTask {
-  readonly work: Scope;
+  readonly work: Branch;
   readonly name: LockName;
   readonly settings: AcquireSettings & AcquireTarget;
   readonly cancellation: Cancellation;
-  /** The read hold that the acquire joins as a writer. */
+  /** The grant of the scope that it is nested in, or joins as a writer. */
   readonly joined: Grant | undefined;
   readonly firstCallTimeoutMs: number | undefined;
   readonly isProbe: boolean;
@@ -110,21 +125,22 @@ class Acquisition implements AcquireTask {
   callSite: CallSite | undefined;
 
   constructor(
-    scope: Scope,
+    branch: Branch,
     name: LockName,
     settings: AcquireSettings & AcquireTarget,
     isForGuard: boolean,
     joined?: Grant,
     details?: AcquireDetails,
   ) {
-    this.work = scope;
+    const { scope } = branch;
+    this.work = branch;
     this.name = name;
     this.settings = settings;
     this.cancellation = new ScopeCancellation(name, scope, settings.signal, isForGuard);
     this.joined = joined;
     this.firstCallTimeoutMs = details?.firstCallTimeoutMs;
     this.isProbe = details?.isProbe === true;
-    this.request = requestOf(scope, name, settings);
+    this.request = requestOf(branch, name, settings);
     this.startedAt = scope.runtime.clock.now();
     this.message = undefined;
     this.callSite = undefined;
@@ -151,7 +167,18 @@ class Acquisition implements AcquireTask {
   }
 
   get waitedMs(): number {
-    return wholeMs(this.work.runtime.clock.now(), this.startedAt);
+    return wholeMs(this.work.scope.runtime.clock.now(), this.startedAt);
+  }
+
+  /** Asks the store, or waits for the branches of its scope that have the key beneath the same grant. */
+  begin(): void {
+    const { request, joined, settings, work } = this;
+    const { holds, runtime } = work.scope;
+    const isReentrant = settings.owner !== 'hold';
+    // Branches that come meanwhile must not enter without the store.
+    const obstacle = isReentrant ? branchObstacle(work, request, joined, () => holds.ask(this)) : undefined;
+    if (obstacle === undefined) holds.ask(this);
+    runtime.acquires.acquire(this, obstacle);
   }
 
   onQueued(): void {
@@ -159,12 +186,19 @@ class Acquisition implements AcquireTask {
   }
 
   onGranted(granted: Granted): void {
+    const { scope } = this.work;
+    const { equalHolds = 0 } = granted;
+    const isOverlap = equalHolds > 0 && equalHolds > scope.holds.countOf(this.request);
+    if (isOverlap) warnOfOverlap();
     const first = firstHold(this.work, this, granted);
-    tellGranted(this.work.runtime.events, this, granted);
-    const lost = this.joined && lossOf(this.work, this.joined);
+    this.work.scope.holds.answered(this);
+    tellGranted(scope.runtime.events, this, granted, isOverlap);
+    const { joined } = this;
+    // An ancestor may have released it meanwhile: that is no loss.
+    const lost = joined?.isOpen ? lossOf(scope, joined) : joined?.lostError;
     if (lost === undefined) this.result.resolve(first);
     else {
-      // Others may have written since it read.
+      // Others may have written since.
       first.startRelease();
       setCallSite(lost, this.callSite);
       this.result.reject(lost);
@@ -180,22 +214,23 @@ class Acquisition implements AcquireTask {
   }
 
   #fail(error: Error, outcome?: Failure): void {
+    this.work.scope.holds.answered(this);
     setCallSite(error, this.callSite);
     this.result.reject(error);
-    tellFailed(this.work.runtime.events, this, error, outcome);
+    tellFailed(this.work.scope.runtime.events, this, error, outcome);
   }
 }
 
 /** As `acquire` without a wait, but returns undefined if the key is not free. */
 export function tryAcquire(
-  scope: Scope,
+  branch: Branch,
   name: LockName,
   options: AcquireOptions,
   caller: Caller,
   details: AcquireDetails = { as: 'try' },
 ): MaybePromise<ScopedHold | undefined> {
   return settle<ScopedHold, ScopedHold | undefined>(
-    () => acquire(scope, name, { ...options, waitMs: 0 }, caller, details),
+    () => acquire(branch, name, { ...options, waitMs: 0 }, caller, details),
     (hold) => hold,
     (error) => {
       if (isNotFree(error)) return undefined;
@@ -205,12 +240,12 @@ export function tryAcquire(
 }
 
 /** A new hold id, for an owner as the settings say. */
-export function requestOf(scope: Scope, { id }: LockName, settings: AcquireSettings & AcquireTarget): HoldRequest {
-  const { clock, process, settings: defaults } = scope.runtime;
+export function requestOf(branch: Branch, { id }: LockName, settings: AcquireSettings & AcquireTarget): HoldRequest {
+  const { clock, process, settings: defaults } = branch.scope.runtime;
   return {
     id,
     holdId: clock.randomId(),
-    owner: ownerOf(scope, settings.owner),
+    owner: branch.ownerAs(settings.owner),
     process,
     claimMs: Math.min(defaults.claimMs, settings.leaseMs),
     mode: settings.mode,
@@ -233,9 +268,4 @@ function assertMode({ modes, permits = false }: StoreCapabilities, mode: HoldMod
       name,
     );
   }
-}
-
-function ownerOf(scope: Scope, owner: OwnerKind): string {
-  if (owner === 'trace') return scope.owner;
-  return owner === 'request' ? scope.requestOwner : scope.runtime.clock.randomId();
 }

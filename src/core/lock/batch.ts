@@ -5,7 +5,7 @@ import { inBackground } from '../base/safely.ts';
 import { hasCode, LockTimeoutError, setCallSite } from '../model/errors.ts';
 import type { LockName } from '../model/key.ts';
 import type { AcquireOptions } from '../model/types.ts';
-import type { Scope } from '../scope/scope.ts';
+import type { Branch } from '../scope/scope.ts';
 import { type AcquireDetails, acquire, type Caller, tryAcquire } from './acquire.ts';
 import type { ScopedHold } from './hold.ts';
 
@@ -21,7 +21,7 @@ const lastCallMs = 100;
 export class Batch {
   /** In the order of the acquires. */
   readonly names: readonly LockName[];
-  readonly #scope: Scope;
+  readonly #branch: Branch;
   readonly #options: AcquireOptions;
   readonly #caller: Caller;
   readonly #waitMs: number;
@@ -32,10 +32,10 @@ export class Batch {
   #releasing: Promise<unknown> = Promise.resolve();
 
   /** The names are different ones, and the options were checked. */
-  constructor(scope: Scope, names: readonly LockName[], options: AcquireOptions, caller: Caller) {
-    const { settings, clock } = scope.runtime;
+  constructor(branch: Branch, names: readonly LockName[], options: AcquireOptions, caller: Caller) {
+    const { settings, clock } = branch.scope.runtime;
     this.names = [...names].sort((a, b) => (a.id < b.id ? -1 : 1));
-    this.#scope = scope;
+    this.#branch = branch;
     this.#options = options;
     this.#caller = caller;
     this.#waitMs = options.waitMs ?? settings.waitMs;
@@ -82,7 +82,7 @@ export class Batch {
     const next = this.names[this.#holds.length];
     if (next === undefined) return;
     const options = { ...this.#options, waitMs: this.#leftMs() };
-    this.#holds.push(await acquire(this.#scope, next, options, this.#caller, this.#details()));
+    this.#holds.push(await acquire(this.#branch, next, options, this.#caller, this.#details()));
   }
 
   /** The first result in the order decides, as if they were acquired one by one. */
@@ -105,7 +105,7 @@ export class Batch {
     const details = { ...this.#details(), isProbe: true };
     try {
       for (const name of names) {
-        tries.push(tryAcquire(this.#scope, name, this.#options, this.#caller, details));
+        tries.push(tryAcquire(this.#branch, name, this.#options, this.#caller, details));
       }
     } catch (error) {
       tries.push(Promise.reject(error));
@@ -126,13 +126,13 @@ export class Batch {
 
   /** The deadlines of calls that follow each other must not add up: a silent store must be reported in time. */
   #details(): AcquireDetails {
-    const { storeTimeoutMs } = this.#scope.runtime.settings;
+    const { storeTimeoutMs } = this.#branch.scope.runtime.settings;
     const firstCallTimeoutMs = Math.max(1, Math.max(this.#waitMs, storeTimeoutMs) + lastCallMs - this.#waitedMs());
     return { as: 'batch', firstCallTimeoutMs, callSite: this.#callSite };
   }
 
   #waitedMs(): number {
-    return lastedMs(this.#scope.runtime.clock.now(), this.#startedAt);
+    return lastedMs(this.#branch.scope.runtime.clock.now(), this.#startedAt);
   }
 
   /** The error with the whole batch's wait, of which the last key's was a part. */

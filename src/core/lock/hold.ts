@@ -1,14 +1,19 @@
 import { Deferred } from '../base/deferred.ts';
+import { inBackground } from '../base/safely.ts';
 import { inspectAsJson } from '../base/shown.ts';
 import type { Granted } from '../client/granted.ts';
 import { Grant, type GrantSource } from '../lease/grant.ts';
 import { LockLostError, LockNotHeldError, LockScopeError } from '../model/errors.ts';
 import { assertGrantable, assertTransferable } from '../model/options.ts';
+import { isAncestor } from '../model/owner.ts';
 import type { DetachOptions, HoldMode } from '../model/types.ts';
 import { checkOptions, checkValue, milliseconds, promised, type Rule } from '../model/validate.ts';
-import { type OwnedHold, type Scope, scopeIsOver } from '../scope/scope.ts';
+import type { Branch } from '../scope/scope.ts';
+import { type Scope, scopeIsOver } from '../scope/scope.ts';
+import type { OwnedHold } from '../scope/scope-holds.ts';
 import { ScopedController } from '../scope/scoped-controller.ts';
 import { assertAlone, detach } from './detach.ts';
+import { inherit } from './inherit.ts';
 
 const duration = milliseconds();
 const detachRules = { leaseMs: milliseconds() };
@@ -34,14 +39,39 @@ interface ShownHold {
  */
 export class ScopedHold implements OwnedHold {
   readonly #grant: Grant;
-  readonly #scope: Scope;
+  readonly #mode: HoldMode;
   readonly #renew: boolean;
+  #branch: Branch;
   #released: Deferred<void> | undefined;
 
-  constructor(grant: Grant, scope: Scope, renew: boolean) {
+  constructor(grant: Grant, branch: Branch, { mode, renew }: { readonly mode: HoldMode; readonly renew: boolean }) {
     this.#grant = grant;
-    this.#scope = scope;
+    this.#branch = branch;
+    this.#mode = mode;
     this.#renew = renew;
+  }
+
+  get #scope(): Scope {
+    return this.#branch.scope;
+  }
+
+  get branch(): Branch {
+    return this.#branch;
+  }
+
+  get mode(): HoldMode {
+    return this.#mode;
+  }
+
+  inherit(): void {
+    const { parent } = this.#branch;
+    if (parent === undefined) return;
+    this.#branch = parent;
+    const { grant } = this;
+    if (grant.ownerKind === 'hold') return;
+    const owner = parent.ownerAs(grant.ownerKind);
+    // The store knows it under the branch that has ended; what another branch around it was granted stays with that one.
+    if (!isAncestor(grant.request.owner, owner)) inBackground(inherit(this.#scope.runtime, grant, owner));
   }
 
   /** Private, so that a copy of a hold has no owner in it. */
@@ -104,7 +134,7 @@ export class ScopedHold implements OwnedHold {
 
   startRelease(): Deferred<void> {
     if (this.#released === undefined) {
-      this.#scope.forget(this);
+      this.#scope.holds.forget(this);
       const isLast = this.grant.removeHold(this.#renew);
       this.#released = isLast ? this.#scope.runtime.grants.release(this.grant) : done;
     }
@@ -177,7 +207,7 @@ export class ScopedHold implements OwnedHold {
     this.#assertHeld(0);
     assertAlone(grant);
     this.#released = new Deferred<void>(true);
-    this.#scope.forget(this);
+    this.#scope.holds.forget(this);
     grant.removeHold(this.#renew);
     try {
       return await detach(runtime, grant, leaseMs);
@@ -206,15 +236,16 @@ done.resolve();
 /** What the store was asked for. */
 export type GrantTerms = Pick<GrantSource, 'name' | 'request' | 'settings'>;
 
-/** Adds the first hold of a scope on what the store granted. */
-export function firstHold(scope: Scope, terms: GrantTerms, granted: Granted): ScopedHold {
+/** Adds the first hold of a branch on what the store granted. */
+export function firstHold(branch: Branch, terms: GrantTerms, granted: Granted): ScopedHold {
   const { name, request, settings } = terms;
+  const { scope } = branch;
   const { clock, grants } = scope.runtime;
-  const createController = (): ScopedController => new ScopedController(scope);
+  const createController = (): ScopedController => new ScopedController(branch);
   const grant = new Grant({ clock, createController, name, traceId: scope.traceId, request, settings, granted });
   grant.addHold(settings.leaseMs, settings.renew);
-  const first = new ScopedHold(grant, scope, settings.renew);
-  scope.add(first);
+  const first = new ScopedHold(grant, branch, settings);
+  scope.holds.add(first);
   grants.add(grant);
   return first;
 }

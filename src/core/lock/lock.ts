@@ -15,8 +15,8 @@ import { callable, checkOptions, checkValue, type Rule } from '../model/validate
 import { forceReleaseLock, inspectLock } from '../runtime/inspect.ts';
 import { defaultLocks, runtimeOf } from '../runtime/locks.ts';
 import type { Runtime } from '../runtime/runtime.ts';
-import { currentScope } from '../scope/current-scope.ts';
-import type { Scope } from '../scope/scope.ts';
+import { currentBranch, currentScope } from '../scope/context.ts';
+import type { Branch } from '../scope/scope.ts';
 import { acquire, tryAcquire } from './acquire.ts';
 import { Batch } from './batch.ts';
 import { ScopedBatch } from './batch-hold.ts';
@@ -42,8 +42,8 @@ export function getLock(key: LockKey, options?: AcquireOptions): Lock {
     whenFree: (ofCall) => asRejection(() => whenFreeNow(...target(checkedWhenFree(ofCall), 'whenFree'))),
     release: () => asRejection(() => releaseNewest(name)),
     isLocked: async () => (await inspectLock(currentRuntime(), name)).holds.length > 0,
-    isHeld: () => (currentScope()?.holdCount(name.id) ?? 0) > 0,
-    holdCount: () => currentScope()?.holdCount(name.id) ?? 0,
+    isHeld: () => holdCount(name) > 0,
+    holdCount: () => holdCount(name),
     inspect: () => asRejection(() => inspectLock(currentRuntime(), name)),
     forceRelease: () => asRejection(() => forceReleaseLock(currentRuntime(), name)),
   };
@@ -64,7 +64,7 @@ export const lock: LockFunctions = {
     asRejection(() => runNow(checkedRoutine(routine, 'run', options), ...targetOf(key, options, 'run'))),
   whenFree: (key, options) => asRejection(() => whenFreeNow(...targetOf(key, checkedWhenFree(options), 'whenFree'))),
   release: (key, options) => asRejection(() => releaseNewest(targetOf(key, options, 'release')[0])),
-  acquireAll: (keys, options) => acquireAllNow(keys, options, 'acquireAll'),
+  acquireAll: (keys, options) => asRejection(() => acquireAllNow(keys, options)),
   runAll: (keys, routine, options) =>
     asRejection(() => runAllNow(keys, checkedRoutine(routine, 'runAll', options), options)),
 };
@@ -78,7 +78,7 @@ function targetOf(key: LockKey, options: AcquireOptions | undefined, where: stri
 
 /** A key that is re-entered was checked when it was acquired first. */
 function nameOf(key: LockKey, category: string | undefined): LockName {
-  return currentScope()?.newestName(key, category) ?? checkedName(key, category);
+  return currentScope()?.holds.newestName(key, category) ?? checkedName(key, category);
 }
 
 /** A try does not wait: it refuses the options about waiting, unless `getLock` was given them for other calls. */
@@ -110,10 +110,10 @@ function asRejection<T>(call: () => MaybePromise<T>): Promise<T> {
   }
 }
 
-/** The scope of the calling code. Throws `LockScopeError` if it has none. */
-export function ownScope(name: LockName): Scope {
-  const scope = currentScope();
-  if (scope !== undefined) return scope;
+/** The branch of the calling code. Throws `LockScopeError` if it has none. */
+export function ownBranch(name: LockName): Branch {
+  const branch = currentBranch();
+  if (branch !== undefined) return branch;
   throw new LockScopeError(
     'Expected to be called within a request or job, found no scope. Likely causes: `traceContext()` is not mounted, or below this route; a callback that lost the async context (wrap it with `AsyncResource.bind`); code outside a request, such as a job or a test, which needs `runInTrace`',
     name,
@@ -121,11 +121,11 @@ export function ownScope(name: LockName): Scope {
 }
 
 function acquireNow(name: LockName, options: AcquireOptions): MaybePromise<ScopedHold> {
-  return acquire(ownScope(name), name, options, 'code');
+  return acquire(ownBranch(name), name, options, 'code');
 }
 
 async function tryNow(name: LockName, options: TryOptions): Promise<Hold | null> {
-  const hold = await tryAcquire(ownScope(name), name, options, 'code');
+  const hold = await tryAcquire(ownBranch(name), name, options, 'code');
   hold?.assertOpen();
   return hold ?? null;
 }
@@ -147,18 +147,18 @@ function assertOpenHold(hold: ScopedHold): ScopedHold {
 }
 
 function runNow<T>(routine: (hold: Hold) => T | PromiseLike<T>, name: LockName, options: AcquireOptions): Promise<T> {
-  return runHeld(acquireNow(name, options), routine, releaseKept);
+  const branch = ownBranch(name).open();
+  return runHeld(branch, acquire(branch, name, options, 'code'), routine, releaseKept);
 }
 
-async function acquireAllNow(
-  keys: readonly LockKey[],
-  options: AcquireOptions | undefined,
-  where: string,
-): Promise<ScopedBatch> {
-  const checked = checkAcquireOptions(options, where);
+function acquireAllNow(keys: readonly LockKey[], options: AcquireOptions | undefined): Promise<ScopedBatch> {
+  const checked = checkAcquireOptions(options, 'acquireAll');
   const names = checkedNames(keys, checked.category);
-  const scope = ownScope(names[0] as LockName);
-  const batch = new ScopedBatch(names, await new Batch(scope, names, checked, 'code').acquire());
+  return acquireBatch(ownBranch(names[0] as LockName), names, checked);
+}
+
+async function acquireBatch(branch: Branch, names: readonly LockName[], options: AcquireOptions): Promise<ScopedBatch> {
+  const batch = new ScopedBatch(names, await new Batch(branch, names, options, 'code').acquire());
   batch.assertOpen();
   return batch;
 }
@@ -168,17 +168,27 @@ function runAllNow<T>(
   routine: (hold: BatchHold) => T | PromiseLike<T>,
   options: AcquireOptions | undefined,
 ): Promise<T> {
-  return runHeld(acquireAllNow(keys, options, 'runAll'), routine, releaseAllKept);
+  const checked = checkAcquireOptions(options, 'runAll');
+  const names = checkedNames(keys, checked.category);
+  const branch = ownBranch(names[0] as LockName).open();
+  return runHeld(branch, acquireBatch(branch, names, checked), routine, releaseAllKept);
 }
 
 function whenFreeNow(name: LockName, options: AcquireOptions): Promise<void> {
-  return whenFree(currentRuntime(), currentScope(), name, options);
+  return whenFree(currentRuntime(), currentBranch(), name, options);
 }
 
 async function releaseNewest(name: LockName): Promise<void> {
-  const hold = ownScope(name).newestHold(name.id);
+  const branch = ownBranch(name);
+  const hold = branch.scope.holds.newestHold(name.id, branch);
   if (hold === undefined) throw new LockNotHeldError(name);
   await hold.release();
+}
+
+/** How many holds on a key the branch of the calling code has, with those around it. */
+function holdCount(name: LockName): number {
+  const branch = currentBranch();
+  return branch?.scope.holds.holdCount(name.id, branch) ?? 0;
 }
 
 /** The runtime of the calling code's scope, or of the default `Locks`: for calls that need no owner. */

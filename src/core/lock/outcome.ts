@@ -14,7 +14,12 @@ interface EndedAcquire extends EventSource {
 }
 
 /** Tells that an acquire was granted. */
-export function tellGranted(events: Events, acquire: EndedAcquire, { fence, otherHolds = 0 }: Granted): void {
+export function tellGranted(
+  events: Events,
+  acquire: EndedAcquire,
+  { fence, otherHolds = 0 }: Granted,
+  isOverlap: boolean,
+): void {
   const { message } = acquire;
   const hasListener = events.has('granted');
   if (hasListener || message !== undefined) {
@@ -23,7 +28,7 @@ export function tellGranted(events: Events, acquire: EndedAcquire, { fence, othe
     if (message !== undefined) setEnd(message, 'granted', waitedMs).fence = fence;
     if (hasListener) events.emit('granted', { key, category, mode, owner, traceId, holdId, fence, waitedMs });
   }
-  if (otherHolds > 0) events.emit('entered', { ...eventOf(acquire), fence, otherHolds });
+  if (otherHolds > 0) events.emit('entered', { ...eventOf(acquire), fence, otherHolds, isOverlap });
 }
 
 /** Tells that an acquire failed, with the one event that ends it. */

@@ -3,18 +3,19 @@ import { LockConfigError, LockLimitError, type LockLostError } from '../model/er
 import type { LockName } from '../model/key.ts';
 import { type AcquireSettings, type AcquireTarget, otherPermits } from '../model/options.ts';
 import type { OwnerKind } from '../model/types.ts';
-import type { Scope } from '../scope/scope.ts';
+import type { Branch, Scope } from '../scope/scope.ts';
 import { ScopedHold } from './hold.ts';
 
 /** Adds a hold to a grant that the scope has: no store call. Throws if the key was re-entered too often. */
-export function reenter(scope: Scope, grant: Grant, settings: AcquireSettings): ScopedHold {
+export function reenter(branch: Branch, grant: Grant, settings: AcquireSettings & AcquireTarget): ScopedHold {
+  const { scope } = branch;
   const { runtime } = scope;
   if (grant.holdCount >= runtime.settings.maxReentry) {
     throw new LockLimitError(`The lock was re-entered ${grant.holdCount} times without a release`, grant);
   }
   runtime.grants.reenter(grant, settings.leaseMs, settings.renew);
-  const hold = new ScopedHold(grant, scope, settings.renew);
-  scope.add(hold);
+  const hold = new ScopedHold(grant, branch, settings);
+  scope.holds.add(hold);
   return hold;
 }
 

@@ -12,7 +12,7 @@ import { cancellationError } from '../scope/cancellation.ts';
 import type { Scope } from '../scope/scope.ts';
 import { requestOf } from './acquire.ts';
 import { firstHold } from './hold.ts';
-import { ownScope } from './lock.ts';
+import { ownBranch } from './lock.ts';
 
 /** How a resumed hold behaves. The defaults are those of the `Locks`; mode and permits are those of the detached hold. */
 export type ResumeOptions = Pick<AcquireOptions, 'leaseMs' | 'renew' | 'maxHoldMs' | 'owner'>;
@@ -34,7 +34,7 @@ export async function resumeHold(token: string, options?: ResumeOptions): Promis
   const checked = checkOptions(options, resumeRules, 'resumeHold');
   const detached = readToken(token);
   if (detached === undefined) throw new HoldTokenError();
-  return resume(ownScope(detached.name), detached, checked);
+  return resume(ownBranch(detached.name).scope, detached, checked);
 }
 
 async function resume(scope: Scope, { name, request: from }: DetachedHold, options: ResumeOptions): Promise<Hold> {
@@ -43,12 +43,12 @@ async function resume(scope: Scope, { name, request: from }: DetachedHold, optio
   const settings = acquireSettings(defaults, { ...options, ...termsOf(from) });
   assertGrantable(settings.leaseMs, client.capabilities);
   assertOpen(scope, name);
-  const request = requestOf(scope, name, settings);
+  const request = requestOf(scope.root, name, settings);
   acquires.inFlight.begin();
   try {
     const granted = await transfer(scope.runtime, name, from, request, settings.leaseMs);
     if (granted === undefined) throw new HoldTokenError(name);
-    const hold = firstHold(scope, { name, request, settings }, granted);
+    const hold = firstHold(scope.root, { name, request, settings }, granted);
     events.emit('resumed', { ...eventOf(hold.grant), fence: hold.grant.fence });
     try {
       // The request may be over by now.

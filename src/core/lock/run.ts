@@ -1,13 +1,16 @@
 import { isPromise, type MaybePromise, settle } from '../base/maybe-promise.ts';
 import { hasCode, LockLostError } from '../model/errors.ts';
+import { runInBranch } from '../scope/context.ts';
+import type { Branch } from '../scope/scope.ts';
 import { type ScopedBatch, worstOf } from './batch-hold.ts';
 import type { ScopedHold } from './hold.ts';
 
 /**
- * Runs a routine with what was acquired, and releases it. If the routine succeeds, `releaseAfter` releases, and rejects if a
+ * Runs a routine with what its branch acquired, and releases that. If the routine succeeds, `releaseAfter` releases, and rejects if a
  * lock was lost meanwhile.
  */
 export async function runHeld<H extends ScopedHold | ScopedBatch, T>(
+  branch: Branch,
   acquired: MaybePromise<H>,
   routine: (hold: H) => T | PromiseLike<T>,
   releaseAfter: (hold: H, value: T) => MaybePromise<void>,
@@ -20,11 +23,13 @@ export async function runHeld<H extends ScopedHold | ScopedBatch, T>(
   const [hold, settled] = keep(isPromise(acquired) ? await acquired : acquired);
   let value: T;
   try {
-    value = await routine(hold);
+    value = await runInBranch(branch, () => routine(hold));
   } catch (error) {
     await hold.releaseTurn();
+    const released = hold.release();
+    branch.end();
     // A failed release is told by its event; the caller needs the routine's own error.
-    await hold.release().catch(() => {});
+    await released.catch(() => {});
     settled();
     throw error;
   }
@@ -32,6 +37,7 @@ export async function runHeld<H extends ScopedHold | ScopedBatch, T>(
   if (turn !== undefined) await turn;
   try {
     const released = releaseAfter(hold, value);
+    branch.end();
     if (isPromise(released)) await released;
   } finally {
     settled();

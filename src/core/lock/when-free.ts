@@ -3,6 +3,7 @@ import { acquireRules } from '../model/options.ts';
 import type { AcquireOptions, WhenFreeOptions } from '../model/types.ts';
 import type { Rules } from '../model/validate.ts';
 import type { Runtime } from '../runtime/runtime.ts';
+import type { Branch } from '../scope/scope.ts';
 import { Scope } from '../scope/scope.ts';
 import { acquire } from './acquire.ts';
 
@@ -19,13 +20,13 @@ export const whenFreeRules: Rules<WhenFreeOptions> = { waitMs, signal, category,
  */
 export async function whenFree(
   runtime: Runtime,
-  scope: Scope | undefined,
+  branch: Branch | undefined,
   name: LockName,
   options: AcquireOptions,
 ): Promise<void> {
   const { settings, clock } = runtime;
   const leaseMs = Math.min(settings.claimMs, settings.leaseMs);
-  const waiting = scope ?? new Scope(runtime, clock.randomId(), {});
+  const waiting = branch ?? new Scope(runtime, clock.randomId(), {}).root;
   const hold = await acquire(
     waiting,
     name,

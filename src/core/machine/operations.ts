@@ -44,6 +44,7 @@ export function acquire(lock: MemoryLock, host: LockHost, request: HoldRequest, 
     status: 'granted',
     grant: lock.asGrant(hold),
     otherHolds: lock.holds.familyOf(owner) - 1,
+    equalHolds: lock.holds.countOf(owner) - 1,
     nowMs,
     claims: claimsWith([...granted, ...joined]),
   });

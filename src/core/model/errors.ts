@@ -134,6 +134,14 @@ export class LockKeyError extends LockError {
   }
 }
 
+interface TimeoutDetails {
+  readonly waitedMs: number;
+  readonly retryAfterMs: number;
+  readonly holder?: LockHolder | undefined;
+  /** Whether another branch of the same scope had the key. */
+  readonly isOwnRequest?: boolean;
+}
+
 /** The key was not free within `waitMs`. */
 export class LockTimeoutError extends LockError {
   /** How long the call waited, in whole milliseconds. */
@@ -152,10 +160,11 @@ export class LockTimeoutError extends LockError {
    */
   readonly holder: LockHolder | undefined;
 
-  constructor(details: LockErrorDetails & { waitedMs: number; retryAfterMs: number; holder?: LockHolder | undefined }) {
+  constructor(details: LockErrorDetails & TimeoutDetails) {
     const waitedMs = Math.round(details.waitedMs);
     const retryAfterMs = Math.ceil(details.retryAfterMs);
-    super(`The lock was not free within ${waitedMs} ms`, details, { ...shapes.timeout, retryAfterMs });
+    const why = details.isOwnRequest ? ': another branch of the same request has it' : '';
+    super(`The lock was not free within ${waitedMs} ms${why}`, details, { ...shapes.timeout, retryAfterMs });
     this.waitedMs = waitedMs;
     this.retryAfterMs = retryAfterMs;
     this.holder = details.holder && new ShownHolder(details.holder);

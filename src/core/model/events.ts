@@ -22,11 +22,13 @@ export interface EventSource {
   readonly category: string | undefined;
   readonly traceId: string;
   readonly request: { readonly mode: HoldMode; readonly owner: string; readonly holdId: string };
+  /** What was asked for, if the store knows it as something else by now: all events about it have the same hold id. */
+  readonly origin?: EventSource['request'];
 }
 
 /** What every event about a grant or a waiter carries. */
-export function eventOf({ key, category, traceId, request }: EventSource): LockEvent {
-  return { key, category, mode: request.mode, owner: request.owner, traceId, holdId: request.holdId };
+export function eventOf({ key, category, traceId, request, origin = request }: EventSource): LockEvent {
+  return { key, category, mode: origin.mode, owner: origin.owner, traceId, holdId: origin.holdId };
 }
 
 /** Why an acquire was refused: the key is not free, a limit, a `Locks` that is closed, the store, or a lost hold. */
@@ -42,10 +44,11 @@ export interface LockEvents {
   /** The store granted a hold; not sent for local re-entry. */
   granted: LockEvent & { readonly fence: number; readonly waitedMs: number };
   /**
-   * The store granted a hold beside other holds of the same owner: another request or job of its trace, or a reader that
-   * became the writer. Parallel branches of one owner do not exclude each other; this event shows them.
+   * The store granted a hold beside other holds of its ancestors, its own among them: a nested call of another service or job,
+   * or a reader that became the writer. `isOverlap`: the other hold has the same owner, and comes from another request or job
+   * under the same bare trace id, so that neither excludes the other though they may work at the same time.
    */
-  entered: LockEvent & { readonly fence: number; readonly otherHolds: number };
+  entered: LockEvent & { readonly fence: number; readonly otherHolds: number; readonly isOverlap: boolean };
   /** An acquire waits in the key's queue. */
   waiting: LockEvent;
   /** The watchdog, or `extend`, made a lease longer. */

@@ -43,6 +43,11 @@ export interface TraceOptions {
   readonly trust?: Trust | undefined;
   /** The request and response header of the trace id. Default `X-Trace-Id`. */
   readonly headerName?: string | undefined;
+  /**
+   * What a request is that sends a trusted trace id without a branch: `'owner'` (default), one owner with all others of that id,
+   * which enter together; or `'branch'`, a branch of its own, for callers whose ids only label their requests.
+   */
+  readonly bareTraceId?: 'owner' | 'branch' | undefined;
   /** How long a handler may go on after its client left, in milliseconds; then its holds are lost. Default 30 000. */
   readonly abortGraceMs?: number | undefined;
 }
@@ -134,6 +139,7 @@ type Table<T> = { readonly [K in keyof Required<T>]: readonly [rule: Rule, byDef
 const traceTable: Table<TraceOptions> = {
   trust: [trust],
   headerName: [headerName, 'X-Trace-Id'],
+  bareTraceId: [oneOf('owner', 'branch'), 'owner'],
   abortGraceMs: [millisecondsOrZero, 30_000],
 };
 

@@ -20,3 +20,9 @@ export function ancestorsOf(owner: string): readonly string[] {
   ancestors.push(owner);
   return ancestors;
 }
+
+/** The first part of an owner's path. */
+export function rootOf(owner: string): string {
+  const at = owner.indexOf(separator);
+  return at < 0 ? owner : owner.slice(0, at);
+}

@@ -1,7 +1,7 @@
 import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { checkOptions, type Rule, text, typed } from './validate.ts';
 
-/** Adopts a trace id if it is signed with one of the secrets. `traceHeaders` signs with the same secrets. */
+/** Adopts a trace if its path is signed with one of the secrets. `traceHeaders` signs with the same secrets. */
 export interface SignedTrust {
   /**
    * 1 to 4 secrets of 32 bytes or more, shared by the services that trust each other. The first one signs, all of them
@@ -34,8 +34,8 @@ const rules = {
 };
 
 /**
- * Signs trace ids and verifies signatures: HMAC-SHA256 over id, audience and expiry, written
- * `v1.<key id>.<expiry in ms>.<MAC in base64url>`. The key id is derived from the secret, so that the right secret is found
+ * Signs paths of branches, which begin with the trace id, and verifies signatures: HMAC-SHA256 over path, audience and expiry, written
+ * `v2.<key id>.<expiry in ms>.<MAC in base64url>`. The key id is derived from the secret, so that the right secret is found
  * while two are in use. Secrets are private fields: logging and JSON can't leak them.
  */
 export class TraceSignatures {
@@ -53,15 +53,15 @@ export class TraceSignatures {
     Object.freeze(this);
   }
 
-  /** Signs an id for `audience` with the newest secret. Valid for 30 seconds from `nowMs` on the wall clock. */
-  sign(traceId: string, nowMs: number, audience: string = this.audience): string {
+  /** Signs a path for `audience` with the newest secret. Valid for 30 seconds from `nowMs` on the wall clock. */
+  sign(path: string, nowMs: number, audience: string = this.audience): string {
     const expiry = String(Math.floor(nowMs) + lifeMs);
     const { id, secret } = this.#newest;
-    return `v1.${id}.${expiry}.${mac(secret, traceId, audience, expiry)}`;
+    return `v2.${id}.${expiry}.${mac(secret, path, audience, expiry)}`;
   }
 
-  /** Whether `signature` is for this id and audience, by a known secret, and has not expired. */
-  verify(traceId: string, signature: unknown, nowMs: number): boolean {
+  /** Whether `signature` is for this path and audience, by a known secret, and has not expired. */
+  verify(path: string, signature: unknown, nowMs: number): boolean {
     if (typeof signature !== 'string') return false;
     const [, id = '', expiry = '', sent = ''] = form.exec(signature) ?? [];
     const key = this.#keys.get(id);
@@ -69,11 +69,11 @@ export class TraceSignatures {
     const aheadMs = Number(expiry) - nowMs;
     if (!(aheadMs > 0 && aheadMs <= maxAheadMs)) return false;
     // Compared as text of a fixed length: two texts may decode to the same bytes.
-    return timingSafeEqual(Buffer.from(sent), Buffer.from(mac(key.secret, traceId, this.audience, expiry)));
+    return timingSafeEqual(Buffer.from(sent), Buffer.from(mac(key.secret, path, this.audience, expiry)));
   }
 }
 
-const form = /^v1\.([A-Za-z0-9_-]{11})\.(\d{1,15})\.([A-Za-z0-9_-]{43})$/;
+const form = /^v2\.([A-Za-z0-9_-]{11})\.(\d{1,15})\.([A-Za-z0-9_-]{43})$/;
 
 interface Key {
   readonly id: string;
@@ -86,10 +86,8 @@ function keyOf(secret: string | Uint8Array): Key {
   return { id: digest.toString('base64url', 0, 8), secret: key };
 }
 
-function mac(secret: KeyObject, traceId: string, audience: string, expiry: string): string {
-  return createHmac('sha256', secret)
-    .update(`reenlock trace v1\n${audience}\n${expiry}\n${traceId}`)
-    .digest('base64url');
+function mac(secret: KeyObject, path: string, audience: string, expiry: string): string {
+  return createHmac('sha256', secret).update(`reenlock trace v2\n${audience}\n${expiry}\n${path}`).digest('base64url');
 }
 
 /** What is wrong with a list of secrets. Shows their lengths at most. */

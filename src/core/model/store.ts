@@ -53,7 +53,7 @@ import type { HoldMode } from './types.ts';
  * C21 All holds of a key are told under its last fence. A reader that joins others shares it, and so does an owner whose family
  *     holds with no greater limit. Otherwise the fence rises: no other owner ever wrote under the fence of a writer. A hold
  *     is renewed with the fence that it got, or a later one of the key.
- * C22 A grant says how many other holds its family has on the key.
+ * C22 A grant says how many other holds its family has on the key, and how many of those have its owner.
  * C23 With `list`, pages name every lock that was held or waited for during the whole listing, and none that never was.
  * C24 With `minFence`, a new fence is at least the one named, and later fences are greater. A repeat raises the fence of a
  *     hold that is alone on its key to just that. At re-entry it has no effect.
@@ -231,6 +231,8 @@ export type AcquireReply = AcquireReplyBase &
         readonly grant: StoreGrant;
         /** How many other holds its family has on the key. */
         readonly otherHolds: number;
+        /** How many of those are of the very same owner. Default 0. */
+        readonly equalHolds?: number | undefined;
       }
     | {
         readonly status: 'queued';

@@ -1,31 +1,28 @@
 import { onAbort } from '../base/abort-signals.ts';
-import type { Deferred } from '../base/deferred.ts';
 import { inspectAsJson } from '../base/shown.ts';
-import type { Grant } from '../lease/grant.ts';
-import type { LockLostError } from '../model/errors.ts';
-import type { LockKey, LockName } from '../model/key.ts';
+import { ancestorsOf } from '../model/owner.ts';
 import type { TraceSignatures } from '../model/signature.ts';
-import type { Hold, HoldMode, Trace } from '../model/types.ts';
+import type { Trace } from '../model/types.ts';
 import type { Runtime } from '../runtime/runtime.ts';
+import { BranchOf } from './branch.ts';
+import { type OwnedHold, ScopeHolds } from './scope-holds.ts';
 import { ScopedController } from './scoped-controller.ts';
 import { warnIfUnheard, warnOfLateWork } from './warnings.ts';
-
-/** A hold as its scope sees it. */
-export interface OwnedHold extends Hold {
-  readonly grant: Grant;
-  /** The error of its loss, if it is lost and not released. */
-  readonly loss: LockLostError | undefined;
-  /** Releases it, for a caller that does not wait. */
-  startRelease(): Deferred<void>;
-}
 
 /** Where a scope's trace came from, and what it sends to called services if that differs from its `Locks`' options. */
 export interface Outgoing {
   /** Whether other scopes may work for the same trace: its id was not made for this scope. Default false. */
   readonly isAdopted?: boolean | undefined;
+  /** The path of its root. Default: the trace id, which other scopes may have as well. */
+  readonly owner?: string | undefined;
+  /** The branch of another scope of this process that it is nested in. */
+  readonly outer?: Branch | undefined;
   readonly headerName?: string | undefined;
   readonly signatures?: TraceSignatures | undefined;
 }
+
+/** A line of work of a request or job. */
+export type Branch = BranchOf<Scope>;
 
 /**
  * One request's or job's life: its owner, its holds and its signal. When its work is over, its remaining holds are released,
@@ -33,14 +30,20 @@ export interface Outgoing {
  */
 export class Scope implements Trace {
   readonly traceId: string;
+  /** The path of its root: the identity that may re-enter. */
+  readonly owner: string;
+  readonly root: Branch;
+  /** Whether its owner is a trace id that others may have, too. */
+  readonly isBare: boolean;
+  /** Whether called services, or jobs within it, may hold keys below its branches: only the store knows of those. */
+  isShared = false;
   readonly #runtime: Runtime;
   /** The name of the header that carries the trace id, from the caller and to called services. */
   readonly headerName: string;
   /** Signs its trace id for called services, if secrets are set. */
   readonly signatures: TraceSignatures | undefined;
   readonly #isAdopted: boolean;
-  /** In the order of their acquires. */
-  readonly #holds: OwnedHold[] = [];
+  readonly holds: ScopeHolds = new ScopeHolds();
   /** By hold: how many promises of `waitUntil` are not settled. Most scopes have none. */
   #postponed: Map<OwnedHold, number> | undefined;
   /** Acquires that wait; called when the client leaves, the work ends or the scope is over. Most scopes have none. */
@@ -49,15 +52,22 @@ export class Scope implements Trace {
   #stopSignals: readonly AbortSignal[] = [];
   /** The holds that guards acquired. They last until the work is over, unless the handler releases them. */
   #guarded: readonly OwnedHold[] = none;
+  readonly #leave: (() => void) | undefined;
   #requestOwner: string | undefined;
+  #segments = 0;
   #controller: ScopedController | undefined;
   #abortReason: unknown;
   #state: 'open' | 'ending' | 'over' = 'open';
 
-  constructor(runtime: Runtime, traceId: string, { isAdopted, headerName, signatures }: Outgoing) {
+  constructor(runtime: Runtime, traceId: string, outgoing: Outgoing) {
+    const { isAdopted, owner, outer, headerName, signatures } = outgoing;
     const { trust } = runtime.settings;
     this.#runtime = runtime;
     this.traceId = traceId;
+    this.owner = owner ?? traceId;
+    this.isBare = isAdopted === true && owner === undefined;
+    this.root = new BranchOf<Scope>(this, outer);
+    this.#leave = outer?.scope.holds.addWithin(this.holds);
     this.headerName = headerName ?? runtime.settings.headerName;
     this.signatures = signatures ?? (typeof trust === 'object' ? trust : undefined);
     this.#isAdopted = isAdopted ?? false;
@@ -68,27 +78,24 @@ export class Scope implements Trace {
     return this.#runtime;
   }
 
-  /** The trace id is the identity that may re-enter. */
-  get owner(): string {
-    return this.traceId;
-  }
-
   /** An owner that no other scope has. */
   get requestOwner(): string {
     this.#requestOwner ??= this.runtime.clock.randomId();
     return this.#requestOwner;
   }
 
+  /** The next part of a path in this scope: nobody else has its root. */
+  nextSegment(): string {
+    this.#segments += 1;
+    return this.#segments.toString(36);
+  }
+
   /**
-   * The owners that other scopes may wait for while this scope waits: the owners of the keys that it holds, and its trace's
-   * owner if that may hold keys elsewhere. A hold of `owner: 'hold'` is a line of work of its own.
+   * The owners that others may wait for while a branch of this scope waits: of the holds of the branches around it, and its
+   * root's ancestors if they may hold keys elsewhere.
    */
-  get blockedOwners(): readonly string[] {
-    const owners = new Set(this.#isAdopted ? [this.owner] : []);
-    for (const { grant } of this.#holds) {
-      if (grant.ownerKind !== 'hold' && grant.isOpen) owners.add(grant.request.owner);
-    }
-    return [...owners];
+  blockedOwners(branch: Branch): readonly string[] {
+    return [...new Set([...(this.#isAdopted ? ancestorsOf(this.owner) : []), ...this.holds.blockedOwners(branch)])];
   }
 
   get isOver(): boolean {
@@ -121,45 +128,10 @@ export class Scope implements Trace {
 
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
-      this.#controller = new ScopedController(this);
+      this.#controller = new ScopedController(this.root);
       if (this.#abortReason !== undefined) this.#controller.abort(this.#abortReason);
     }
     return this.#controller.signal;
-  }
-
-  /** How many holds on a lock are neither released nor lost. */
-  holdCount(id: string): number {
-    let count = 0;
-    for (const hold of this.#holds) if (hold.grant.request.id === id && hold.isHeld()) count += 1;
-    return count;
-  }
-
-  /** The newest hold on a lock. */
-  newestHold(id: string): OwnedHold | undefined {
-    let newest: OwnedHold | undefined;
-    for (const hold of this.#holds) if (hold.grant.request.id === id) newest = hold;
-    return newest;
-  }
-
-  /** The name of this key, if the newest hold is on it. */
-  newestName(key: LockKey, category: string | undefined): LockName | undefined {
-    const name = this.#holds.at(-1)?.grant.name;
-    return name !== undefined && name.key === key && name.category === category ? name : undefined;
-  }
-
-  /**
-   * The grant that an acquire of a lock re-enters. If it only reads and `mode` is 'write', it is the grant that the acquire
-   * joins. A lost grant comes first until its holds are released: nothing may be built on it. Then comes a grant of the same
-   * mode, so that a reader within a writer's hold leaves the writer's lease alone.
-   */
-  reentrantGrant(id: string, mode: HoldMode): Grant | undefined {
-    let found: Grant | undefined;
-    for (const { grant } of this.#holds) {
-      if (grant.request.id !== id || grant.ownerKind === 'hold') continue;
-      if (grant.lostError !== undefined) return grant;
-      if (found === undefined || (found.request.mode !== mode && grant.request.mode === mode)) found = grant;
-    }
-    return found;
   }
 
   /** Says that a guard acquired these holds. */
@@ -179,17 +151,6 @@ export class Scope implements Trace {
   warnIfLate(): void {
     if (this.#guarded === none || !this.isOver) return;
     warnOfLateWork();
-  }
-
-  add(hold: OwnedHold): void {
-    this.#holds.push(hold);
-  }
-
-  forget(hold: OwnedHold): void {
-    const at = this.#holds.lastIndexOf(hold);
-    // Mostly the newest: `splice` would make an array of it.
-    if (at === this.#holds.length - 1) this.#holds.pop();
-    else if (at >= 0) this.#holds.splice(at, 1);
   }
 
   /** Calls `listener` when the client has left, the work has ended or the scope is over. */
@@ -275,7 +236,7 @@ export class Scope implements Trace {
 
   /** What a response or a log may show: not the trace id, which lets others in. */
   toJSON(): object {
-    return { isOver: this.isOver, holds: [...this.#holds] };
+    return { isOver: this.isOver, holds: [...this.holds.all] };
   }
 
   #finish(): void {
@@ -286,6 +247,7 @@ export class Scope implements Trace {
       warnIfUnheard(hold.grant, this.runtime.events);
       hold.startRelease();
     }
+    this.#leave?.();
   }
 
   #notify(): void {
@@ -293,11 +255,12 @@ export class Scope implements Trace {
   }
 
   #newestFirst(): OwnedHold[] {
-    return [...this.#holds].reverse();
+    return [...this.holds.all].reverse();
   }
 }
 
 inspectAsJson(Scope, 'Trace');
+
 const none: readonly OwnedHold[] = [];
 
 const overReason: Error = new DOMException('The request or job is over', 'AbortError');

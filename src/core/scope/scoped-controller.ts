@@ -3,19 +3,19 @@ import { processState } from '../base/process-state.ts';
 import type { Controller } from '../lease/grant.ts';
 
 /**
- * The `AbortController` of a signal that belongs to a request or job: its listeners run in that scope. Otherwise they would
- * run in the scope of the code that aborts it, for example a timer that another request started, and what they lock would
+ * The `AbortController` of a signal that belongs to a branch of a request or job: its listeners run in that branch. Otherwise they would
+ * run in that of the code that aborts it, for example a timer that another request started, and what they lock would
  * belong to that one. The rest of their async context is that of the code that first read the signal.
  */
 export class ScopedController implements Controller {
   readonly signal: AbortSignal;
   readonly abort: (reason: unknown) => void;
 
-  constructor(scope: object) {
+  constructor(branch: object) {
     const controller = new AbortController();
     this.signal = controller.signal;
     // The calling code may be a job within, or another request that was handed the hold: either may be over by then.
-    this.abort = processState().scopes.run(scope, () =>
+    this.abort = processState().branches.run(branch, () =>
       AsyncResource.bind((reason: unknown) => controller.abort(reason)),
     );
   }

@@ -1,23 +1,64 @@
+import type { Clock } from '../base/clock.ts';
+import { isAncestor } from '../model/owner.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 
 /** The form of every trace id. `__proto__` is refused, since applications use ids as property names. */
 export const traceIdPattern: RegExp = /^(?!__proto__$)[A-Za-z0-9._-]{1,128}$/;
 
+/** The header beside the trace id's: the branch of the caller, as a path that begins with the trace id. */
+export const branchHeader = 'X-Trace-Branch';
+
+/** A path of branches that a caller may send: below the trace id, each part has letters, digits, dots, underscores or hyphens. */
+const pathPattern = /^[A-Za-z0-9._-]{1,128}(?:\/[A-Za-z0-9._-]{1,32}){0,64}$/;
+const maxPathLength = 1_024;
+
+/** What a request sent in its headers: the trace id, and the branch that made the call. */
+export interface SentTrace {
+  readonly id: unknown;
+  readonly branch: unknown;
+}
+
+/** The trace that a request belongs to, and the owner that it works as. */
+export interface AdoptedTrace {
+  readonly traceId: string;
+  /** A new branch below the caller's. Undefined for a bare trace id, which is one owner. */
+  readonly owner: string | undefined;
+}
+
 /**
- * The id that a request sent, if it is well formed and `mayAdopt` allows it. A bad id never fails a request: then it is
- * undefined, and an event.
+ * The trace that a request sent, if it is well formed and `mayAdopt` allows the path. Each request is a branch of its own below
+ * its caller's, so that a call that is sent twice makes two. A bad header never fails a request: then it is undefined, and an
+ * event.
  */
-export function adoptedId(
-  sent: unknown,
-  { events }: Runtime,
-  mayAdopt: (traceId: string) => boolean,
-): string | undefined {
-  if (sent === undefined) return undefined;
-  if (typeof sent !== 'string' || !traceIdPattern.test(sent)) {
+export function adoptedTrace(
+  { id, branch }: SentTrace,
+  { events, clock }: Runtime,
+  bareTraceId: 'owner' | 'branch',
+  mayAdopt: (path: string) => boolean,
+): AdoptedTrace | undefined {
+  if (id === undefined) return undefined;
+  const path = branch ?? id;
+  if (!isTraceId(id) || !isPath(path) || !isAncestor(id, path)) {
     events.emit('headerRefused', { reason: 'malformed' });
     return undefined;
   }
-  if (mayAdopt(sent)) return sent;
-  events.emit('headerRefused', { reason: 'untrusted' });
-  return undefined;
+  if (!mayAdopt(path)) {
+    events.emit('headerRefused', { reason: 'untrusted' });
+    return undefined;
+  }
+  const isBare = path !== branch && bareTraceId === 'owner';
+  return { traceId: id, owner: isBare ? undefined : childOf(path, clock) };
+}
+
+/** A new branch below a path. */
+export function childOf(path: string, clock: Clock): string {
+  return `${path}/${clock.randomId().slice(-16)}`;
+}
+
+function isTraceId(id: unknown): id is string {
+  return typeof id === 'string' && traceIdPattern.test(id);
+}
+
+function isPath(path: unknown): path is string {
+  return typeof path === 'string' && path.length <= maxPathLength && pathPattern.test(path);
 }

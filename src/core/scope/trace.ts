@@ -5,9 +5,9 @@ import type { Trace } from '../model/types.ts';
 import { callable, checkOptions, checkValue, objectWith, type Rule, text } from '../model/validate.ts';
 import { defaultLocks, type Locks, runtimeOf } from '../runtime/locks.ts';
 import type { Runtime } from '../runtime/runtime.ts';
-import { currentScope, runInScope } from './current-scope.ts';
+import { currentBranch, currentScope, runInScope } from './context.ts';
 import { Scope } from './scope.ts';
-import { adoptedId, traceIdPattern } from './trace-id.ts';
+import { type AdoptedTrace, adoptedTrace, branchHeader, childOf, traceIdPattern } from './trace-id.ts';
 
 /** Which trace a job works for, with which `Locks`, and what stops it. */
 export interface RunInTraceOptions<R extends TraceRequest = TraceRequest> {
@@ -73,15 +73,19 @@ export async function runInTrace<T, R extends TraceRequest = TraceRequest>(
   const { traceId, locks, signal, request, trust } = checkOptions<RunInTraceOptions<R>>(options, rules, 'runInTrace');
   const stopped = [signal, request?.signal].find((each) => each?.aborted);
   if (stopped !== undefined) throw new LockAbortedError({ cause: stopped.reason });
-  const outer = currentScope();
+  const outerBranch = currentBranch();
+  const outer = outerBranch?.scope;
   const runtime = locks === undefined ? (outer?.runtime ?? runtimeOf(defaultLocks())) : runtimeOf(locks);
   const around = outer?.isOver === false ? outer : undefined;
   const ownTrust = checkTrust(trust as Trust | undefined);
-  const isGiven = traceId !== undefined || around !== undefined;
+  const within = traceId === undefined && around !== undefined ? outerBranch : undefined;
+  const isGiven = traceId !== undefined || within !== undefined;
   const adopted = isGiven || request === undefined ? undefined : adopt(request, ownTrust, runtime);
-  const id = traceId ?? around?.traceId ?? adopted ?? runtime.clock.randomId();
+  const id = traceId ?? within?.traceId ?? adopted?.traceId ?? runtime.clock.randomId();
   const scope = new Scope(runtime, id, {
     isAdopted: isGiven || adopted !== undefined,
+    owner: within === undefined ? adopted?.owner : childOf(within.share(), runtime.clock),
+    outer: within,
     headerName: outer?.headerName,
     signatures: outer?.runtime === runtime ? outer.signatures : signaturesOf(ownTrust),
   });
@@ -94,15 +98,16 @@ export async function runInTrace<T, R extends TraceRequest = TraceRequest>(
   }
 }
 
-/** The id in the header of a fetch request, if its sender is trusted. */
-function adopt(request: TraceRequest, ownTrust: CheckedTrust | undefined, runtime: Runtime): string | undefined {
-  const { headerName, trust: trustOfLocks } = runtime.settings;
+/** The trace in the headers of a fetch request, if its sender is trusted. */
+function adopt(request: TraceRequest, ownTrust: CheckedTrust | undefined, runtime: Runtime): AdoptedTrace | undefined {
+  const { headerName, bareTraceId, trust: trustOfLocks } = runtime.settings;
   const trust = ownTrust ?? (typeof trustOfLocks === 'function' ? 'none' : trustOfLocks);
-  const sent = request.headers.get(headerName);
-  return adoptedId(sent ?? undefined, runtime, (traceId) => {
+  const { headers } = request;
+  const sent = { id: headers.get(headerName) ?? undefined, branch: headers.get(branchHeader) ?? undefined };
+  return adoptedTrace(sent, runtime, bareTraceId, (path) => {
     if (typeof trust === 'function') return trust(request as never) === true;
     if (typeof trust !== 'object') return trust === 'all';
-    return trust.verify(traceId, request.headers.get(signatureHeader), runtime.clock.now().wallMs);
+    return trust.verify(path, headers.get(signatureHeader), runtime.clock.now().wallMs);
   });
 }
 
@@ -116,19 +121,22 @@ export function currentTrace(): Trace | undefined {
 }
 
 /**
- * The headers that let a called service re-enter the locks of this trace; empty outside a scope. If `trust` has secrets,
- * one of the headers is the id's signature for `audience`. The called service accepts a signature for 30 seconds, any number
- * of times: make new headers for each call. Without secrets, `audience` has no effect. A `traceparent` is not among them: your
- * tracer sends it. Throws `LockConfigError` for bad options.
+ * The headers that let a called service re-enter the locks of the calling branch: the trace id, and the branch's path, below which
+ * each call is a branch of its own. Empty outside a scope. If `trust` has secrets, one of the headers is the path's signature
+ * for `audience`. The called service accepts a signature for 30 seconds, any number of times: make new headers for each call.
+ * Without secrets, `audience` has no effect. A `traceparent` is not among them: your tracer sends it. Throws
+ * `LockConfigError` for bad options.
  */
 export function traceHeaders(options?: TraceHeadersOptions): Record<string, string> {
   const { audience } = checkOptions(options, headerRules, 'traceHeaders');
-  const scope = currentScope();
-  if (scope === undefined) return {};
+  const branch = currentBranch();
+  if (branch === undefined) return {};
+  const { scope } = branch;
   scope.warnIfLate();
-  const headers: Record<string, string> = { [scope.headerName]: scope.traceId };
+  const path = branch.share();
+  const headers: Record<string, string> = { [scope.headerName]: scope.traceId, [branchHeader]: path };
   if (scope.signatures !== undefined) {
-    headers[signatureHeader] = scope.signatures.sign(scope.traceId, scope.runtime.clock.now().wallMs, audience);
+    headers[signatureHeader] = scope.signatures.sign(path, scope.runtime.clock.now().wallMs, audience);
   }
   return headers;
 }

@@ -10,6 +10,14 @@ export function warnOfLateWork(): void {
   );
 }
 
+/** Two requests or jobs hold a key under one bare trace id. Neither is nested in the other, as far as anybody can tell. */
+export function warnOfOverlap(): void {
+  warnOnce(
+    'LOCK_OVERLAP',
+    "Expected requests and jobs of one trace to be told apart, got two that hold a key at once under one bare trace id: send all of `traceHeaders()` to called services, or set `bareTraceId: 'branch'`",
+  );
+}
+
 /** Warns if a lock was lost that is released at the end of the work: nobody waits for that release, and hears of the loss. */
 export function warnIfUnheard(grant: Grant, events: Events): void {
   const { lostError } = grant;

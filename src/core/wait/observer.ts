@@ -17,3 +17,13 @@ export type Refuse = (waiter: Waiter, error: Error) => void;
 
 /** Builds the observer of all waits of one `Locks`. */
 export type Observe = (refuse: Refuse) => WaitObserver;
+
+/** What the holds of this process are told. */
+export interface HolderListener {
+  /** Another call took the key from this hold. */
+  onTaken(holdId: string): void;
+  /** Very many get a lock, some at a time. This process asks for the next ones when the promise has resolved. */
+  onConvoy(id: string): Promise<void> | undefined;
+  /** From here on, `onTaken` tells. What was taken before is not known. */
+  onSubscribed(): void;
+}

@@ -11,11 +11,12 @@ import { hasCode, type LockStoreError, LocksClosedError, LockTimeoutError } from
 import { eventOf } from '../model/events.ts';
 import type { AcquireReply, StoreMessage } from '../model/store.ts';
 import { type NotFree, Waiter, type WaitQueue, WaitQueues } from './local-queue.ts';
-import type { Observe, WaitObserver } from './observer.ts';
+import { LocalWaits } from './local-waits.ts';
+import type { HolderListener, Observe, WaitObserver } from './observer.ts';
 import { Offers } from './offers.ts';
 import { type PollListener, Polls } from './polls.ts';
 import { holderOf, notSent, refusal, retryAfterRefusal, tooManyWaiters, typicalMs } from './refusals.ts';
-import type { AcquireTask } from './task.ts';
+import type { AcquireTask, Obstacle } from './task.ts';
 
 /**
  * Gets grants from the store: at once, or by waiting in its queue. A waiter's state goes one way: pending, waiting, gone. A
@@ -32,6 +33,7 @@ export class PendingAcquires {
   readonly inFlight: InFlight = new InFlight();
   /** By hold id: the waiters that stand in a queue. */
   readonly #waiters = new Map<string, Waiter>();
+  readonly #localWaits: LocalWaits;
   /** Acquires that may have to wait, until the process has subscribed, in their order. Undefined if there are none. */
   #unsubscribed: Waiter[] | undefined;
   /** Of grants on their way to their waiters. */
@@ -46,6 +48,7 @@ export class PendingAcquires {
     this.#access = access;
     this.#releases = releases;
     this.#holders = holders;
+    this.#localWaits = new LocalWaits(access, this.inFlight, () => this.#isFull);
     const onMessage = (message: StoreMessage): void => this.#onMessage(message);
     this.#subscription = new Subscription(access, onMessage, () => holders.onSubscribed());
     const listener: PollListener = {
@@ -58,7 +61,7 @@ export class PendingAcquires {
     this.#queues = new WaitQueues(clock, this.#polls.pause, (due) => this.#polls.onDue(due));
     this.#observer = observe?.(listener.onFailed);
     this.#offers = new Offers(access, releases, this.#waiters, this.#turns, {
-      hasPending: () => this.inFlight.count > this.#waiters.size,
+      hasPending: () => this.inFlight.count > this.#waiters.size + this.#localWaits.size,
       onGranted: listener.onGranted,
       onDoubt: (waiter, queue) => inBackground(this.#polls.ask(queue, waiter)),
     });
@@ -71,26 +74,35 @@ export class PendingAcquires {
     };
   }
 
-  /** Asks for a lock and waits for it, unless too many acquires wait. One of the task's callbacks is called. */
-  acquire(task: AcquireTask): void {
+  /**
+   * Asks for a lock and waits for it, unless too many acquires wait. One of the task's callbacks is called. The store is asked
+   * when nothing in the scope of the task is in its way.
+   */
+  acquire(task: AcquireTask, obstacle?: Obstacle): void {
+    if (obstacle === undefined) this.#ask(task, task.startedAt);
+    else this.#localWaits.add(task, obstacle, () => this.#ask(task, this.#access.clock.now()));
+  }
+
+  #ask(task: AcquireTask, now: Instant): void {
     const waiter = new Waiter(task, task.waitMs > 0 && !this.#isFull);
     this.inFlight.begin();
-    if (!waiter.mayWait) this.#begin(waiter, task.startedAt);
+    if (!waiter.mayWait) this.#begin(waiter, now);
     // Behind those that wait to subscribe, also in the moment in which the subscription has come into force.
     else if (this.#unsubscribed !== undefined) this.#unsubscribed.push(waiter);
-    else if (this.#subscription.isInForce || this.#access.client.outage.isKnown) this.#begin(waiter, task.startedAt);
+    else if (this.#subscription.isInForce || this.#access.client.outage.isKnown) this.#begin(waiter, now);
     else inBackground(this.#subscribeFor(waiter));
   }
 
   /** Refuses all waiters and all new acquires. */
   close(): void {
     this.isClosed = true;
+    this.#localWaits.close();
     for (const waiter of [...this.#waiters.values()]) this.#fail(waiter, new LocksClosedError(waiter.task));
   }
 
-  /** The acquires that wait in a queue. */
+  /** The acquires that wait in a queue, or for another branch of their scope. */
   get waiting(): Iterable<AcquireTask> {
-    return [...this.#waiters.values()].map(({ task }) => task);
+    return [...[...this.#waiters.values()].map(({ task }) => task), ...this.#localWaits.tasks];
   }
 
   /** Ends the stream of messages. */
@@ -256,7 +268,7 @@ export class PendingAcquires {
   }
 
   get #isFull(): boolean {
-    return this.#waiters.size >= this.#access.settings.maxWaiters;
+    return this.#waiters.size + this.#localWaits.size >= this.#access.settings.maxWaiters;
   }
 
   async #timeOut(waiter: Waiter, queue: WaitQueue): Promise<void> {
@@ -276,14 +288,4 @@ export class PendingAcquires {
     this.inFlight.end();
     task.onFailed(new LockTimeoutError({ key: task.key, category: task.category, waitedMs, retryAfterMs, holder }));
   }
-}
-
-/** What the holds of this process are told. */
-interface HolderListener {
-  /** Another call took the key from this hold. */
-  onTaken(holdId: string): void;
-  /** Very many get a lock, some at a time. This process asks for the next ones when the promise has resolved. */
-  onConvoy(id: string): Promise<void> | undefined;
-  /** From here on, `onTaken` tells. What was taken before is not known. */
-  onSubscribed(): void;
 }

@@ -37,3 +37,12 @@ export interface Cancellation {
   listen(onCancel: (error: Error) => void): void;
   unlisten(): void;
 }
+
+/** What keeps an acquire from the store: another branch of its scope has the key by a grant that would let both in. */
+export interface Obstacle {
+  /** What remains of the lease beneath both. */
+  readonly leaseRemainingMs: number;
+  /** Calls `onEnd` once, when nothing is in the way, or with the error of the grant beneath; not if `unlisten` came before. */
+  listen(onEnd: (error?: Error) => void): void;
+  unlisten(): void;
+}

@@ -81,17 +81,17 @@ describe('What the copies in a process share', () => {
 
   it('The shared state is one object under a name that all copies know, with its version', () => {
     expect(shared[slot]).toBe(processState());
-    expect(processState().version).toBe(2);
+    expect(processState().version).toBe(3);
   });
 
   it('A copy leaves the state of another version alone', async () => {
     const before = shared[slot];
-    const theirs = { version: 3, scopes: new AsyncLocalStorage(), created: new Set(), warned: new Map() };
+    const theirs = { version: 4, branches: new AsyncLocalStorage(), created: new Set(), warned: new Map() };
     shared[slot] = theirs;
     try {
       const [a, b] = [otherCopy(), otherCopy()];
       const locks = a.createLocks({ store: new a.MemoryStore() });
-      const seen = () => [a.currentTrace()?.traceId, b.currentTrace()?.traceId, theirs.scopes.getStore()];
+      const seen = () => [a.currentTrace()?.traceId, b.currentTrace()?.traceId, theirs.branches.getStore()];
       expect(await a.runInTrace(seen, { locks, traceId: 'own' })).toEqual(['own', 'own', undefined]);
       expect(shared[slot]).toBe(theirs);
       expect(theirs.created.size).toBe(0);

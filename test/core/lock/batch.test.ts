@@ -167,7 +167,7 @@ it('A batch for a handler whose client has left makes no store call', async () =
   const scope = new Scope(runtimeOf(setup.locks), 'request', {});
   scope.abort('gone');
   const names = [lockName('a'), lockName('b')];
-  await expect(new Batch(scope, names, {}, 'guard').acquire()).rejects.toThrow(LockAbortedError);
+  await expect(new Batch(scope.root, names, {}, 'guard').acquire()).rejects.toThrow(LockAbortedError);
   expect(setup.store.count('acquire')).toBe(0);
   scope.end();
 });
@@ -176,7 +176,7 @@ it('A failed batch rejects once all of its releases were answered, the first one
   const setup = setUp();
   await takenBy(setup, 'b');
   const scope = new Scope(runtimeOf(setup.locks), 'request', {});
-  const batch = new Batch(scope, [lockName('a'), lockName('b'), lockName('c')], { waitMs: 100 }, 'guard');
+  const batch = new Batch(scope.root, [lockName('a'), lockName('b'), lockName('c')], { waitMs: 100 }, 'guard');
   // That of the key behind the one that is not free.
   const open = setup.store.gate('release');
   const acquired = outcomeOf(batch.acquire());

@@ -154,7 +154,7 @@ const failures: [what: string, is: object, fail: (setup: Setup) => Promise<unkno
     async (setup) => {
       const scope = jobOf(setup).in(currentTrace) as Scope;
       scope.abort('gone');
-      return thrown(() => acquire(scope, lockName(key, category), {}, 'guard'));
+      return thrown(() => acquire(scope.root, lockName(key, category), {}, 'guard'));
     },
   ],
   [

@@ -132,6 +132,7 @@ describe('A scope that holds to read', () => {
         holdId: expect.any(String),
         fence: writing.value!.fence,
         otherHolds: 1,
+        isOverlap: false,
       },
     ]);
     expect(job.in(() => getLock('key').holdCount())).toBe(2);

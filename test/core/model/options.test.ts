@@ -175,6 +175,7 @@ describe('createLocks', () => {
       maxWaiters: 10_000,
       maxReentry: 64,
       headerName: 'X-Trace-Id',
+      bareTraceId: 'owner',
       abortGraceMs: 30_000,
       store: undefined,
       trust: undefined,

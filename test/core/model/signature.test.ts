@@ -17,8 +17,8 @@ describe('A signature', () => {
   it('A signature has one form that services on other platforms can write, too', () => {
     const digest = (text: string) => createHmac('sha256', newest).update(text).digest();
     const keyId = digest('reenlock trace key v1').subarray(0, 8).toString('base64url');
-    const mac = digest('reenlock trace v1\nshop\n1700000030000\ntrace-1').toString('base64url');
-    expect(signed).toBe(`v1.${keyId}.1700000030000.${mac}`);
+    const mac = digest('reenlock trace v2\nshop\n1700000030000\ntrace-1').toString('base64url');
+    expect(signed).toBe(`v2.${keyId}.1700000030000.${mac}`);
     expect(of([Buffer.from(newest)]).sign('trace-1', now)).toBe(signed);
     expect(ours.sign('trace-1', now + 0.75)).toBe(signed);
   });
@@ -50,24 +50,24 @@ describe('A signature', () => {
     ['for an id that it begins with', signed, 'trace-'],
     ['for another audience', ours.sign('trace-1', now, 'bank')],
     ['by an unknown secret', stranger],
-    ['by an unknown secret, under a key id that is known', stranger.replace(/^v1\.[^.]+/, `v1.${keyId}`)],
+    ['by an unknown secret, under a key id that is known', stranger.replace(/^v2\.[^.]+/, `v2.${keyId}`)],
     [
       'by a known secret, under the key id of another',
-      `v1.${of([older]).sign('x', now).split('.')[1]}.${expiry}.${mac}`,
+      `v2.${of([older]).sign('x', now).split('.')[1]}.${expiry}.${mac}`,
     ],
-    ['by a known secret, under a key id that is unknown', `v1.${'A'.repeat(11)}.${expiry}.${mac}`],
+    ['by a known secret, under a key id that is unknown', `v2.${'A'.repeat(11)}.${expiry}.${mac}`],
     ['truncated by a letter', signed.slice(0, -1)],
     ['longer by a letter', `${signed}A`],
-    ['without its MAC', `v1.${keyId}.${expiry}.`],
-    ['with a later expiry than was signed', `v1.${keyId}.1700000030001.${mac}`],
-    ['with its expiry written otherwise', `v1.${keyId}.01700000030000.${mac}`],
-    ['with an expiry that is no number', `v1.${keyId}.Infinity.${mac}`],
-    ['with a letter changed', `v1.${keyId}.${expiry}.${mac[0] === 'A' ? 'B' : 'A'}${mac.slice(1)}`],
-    ['of the same bytes in other letters', `v1.${keyId}.${expiry}.${sameBytes}`],
-    ['of another version', signed.replace('v1', 'v2')],
+    ['without its MAC', `v2.${keyId}.${expiry}.`],
+    ['with a later expiry than was signed', `v2.${keyId}.1700000030001.${mac}`],
+    ['with its expiry written otherwise', `v2.${keyId}.01700000030000.${mac}`],
+    ['with an expiry that is no number', `v2.${keyId}.Infinity.${mac}`],
+    ['with a letter changed', `v2.${keyId}.${expiry}.${mac[0] === 'A' ? 'B' : 'A'}${mac.slice(1)}`],
+    ['of the same bytes in other letters', `v2.${keyId}.${expiry}.${sameBytes}`],
+    ['of another version', signed.replace('v2', 'v1')],
     ['with white space', ` ${signed}`],
     ['with a line break', `${signed}\n`],
-    ['8 KB long', 'v1.'.repeat(2_731)],
+    ['8 KB long', 'v2.'.repeat(2_731)],
   ])('is not taken: %s', (_, signature, traceId = 'trace-1') => {
     expect(ours.verify(traceId, signature, now)).toBe(false);
     expect(ours.verify('trace-1', signed, now)).toBe(true);
@@ -103,11 +103,13 @@ describe('traceHeaders', () => {
     const { wallMs } = clock.now();
     expect(job('trace-1').in(traceHeaders)).toEqual({
       'X-Trace-Id': 'trace-1',
+      'X-Trace-Branch': 'trace-1',
       'X-Trace-Signature': ours.sign('trace-1', wallMs),
     });
     clock.jumpWall(5_000);
     expect(job('trace-1').in(() => traceHeaders({ audience: 'bank' }))).toEqual({
       'X-Trace-Id': 'trace-1',
+      'X-Trace-Branch': 'trace-1',
       'X-Trace-Signature': ours.sign('trace-1', wallMs + 5_000, 'bank'),
     });
   });
@@ -119,9 +121,12 @@ describe('traceHeaders', () => {
     const { wallMs } = clock.now();
     const outer = job('outer');
     const inner = (of: Locks) => outer.in(() => runInTrace(traceHeaders, { locks: of }));
-    expect(await inner(locks)).toHaveProperty('X-Trace-Signature', ours.sign('outer', wallMs));
-    expect(await inner(other.locks)).toHaveProperty('X-Trace-Signature', of([oldest], 'bank').sign('outer', wallMs));
-    expect(await inner(unsigned.locks)).toEqual({ 'X-Trace-Id': 'outer' });
+    const own = await inner(locks);
+    expect(own).toHaveProperty('X-Trace-Signature', ours.sign(own['X-Trace-Branch'] as string, wallMs));
+    const others = await inner(other.locks);
+    const signature = of([oldest], 'bank').sign(others['X-Trace-Branch'] as string, wallMs);
+    expect(others).toHaveProperty('X-Trace-Signature', signature);
+    expect(Object.keys(await inner(unsigned.locks))).toEqual(['X-Trace-Id', 'X-Trace-Branch']);
   });
 
   it('traceHeaders has nothing to sign with if `trust` has no secrets, and nothing to sign outside a scope', () => {
@@ -131,6 +136,7 @@ describe('traceHeaders', () => {
         .in(() => traceHeaders({ audience: 'bank' })),
     ).toEqual({
       'X-Trace-Id': 'trace-1',
+      'X-Trace-Branch': 'trace-1',
     });
     setUp({ trust });
     expect(traceHeaders({ audience: 'bank' })).toEqual({});

@@ -37,7 +37,7 @@ describe('A job within a job', () => {
     expect(await inner).toBe('inner');
   });
 
-  it('Nested jobs have one owner, and leave nothing behind', async () => {
+  it('Nested jobs are branches of each other, enter what the outer ones hold, and leave nothing behind', async () => {
     const { locks, store, clock } = setUp();
     const owners: (string | undefined)[] = [];
     const dive = async (depth: number): Promise<void> => {
@@ -48,7 +48,8 @@ describe('A job within a job', () => {
     };
     await runInTrace(() => dive(4), { locks, traceId: 'dive' });
     await clock.settle();
-    expect(owners).toEqual(Array(5).fill('dive'));
+    expect(owners.map((owner) => owner?.split('/').length)).toEqual([1, 2, 3, 4, 5]);
+    for (const [n, owner] of owners.slice(1).entries()) expect(owner).toMatch(new RegExp(`^${owners[n]}/`));
     expect(await store.remains()).toEqual([]);
   });
 

@@ -74,7 +74,11 @@ describe('runInTrace for a fetch request', () => {
     const request = sent({ 'X-Trace-Id': 'named', 'X-Trace-Signature': signature });
     for (const options of [{ locks: build({ trust: signed }).locks }, { locks: build().locks, trust: signed }]) {
       const headers = await runInTrace(() => traceHeaders(), { request, ...options });
-      expect(headers).toEqual({ 'X-Trace-Id': 'named', 'X-Trace-Signature': expect.stringMatching(/^v1\./) });
+      expect(headers).toEqual({
+        'X-Trace-Id': 'named',
+        'X-Trace-Branch': 'named',
+        'X-Trace-Signature': expect.stringMatching(/^v2\./),
+      });
     }
   });
 
@@ -88,7 +92,8 @@ describe('runInTrace for a fetch request', () => {
     const { locks } = build({ trust: 'all', headerName: 'X-Request-Id' });
     expect(await traceOf({ locks }, 'X-Request-Id')).toBe('named');
     const headers = await runInTrace(() => traceHeaders(), { locks, request: sent({}) });
-    expect(headers).toEqual({ 'X-Request-Id': expect.any(String) });
+    const { 'X-Request-Id': id } = headers;
+    expect(headers).toEqual({ 'X-Request-Id': id, 'X-Trace-Branch': id });
   });
 
   it('An explicit trace id, and the scope around, go before the header', async () => {

@@ -300,8 +300,8 @@ describe('Waiters in a scope', () => {
     const setup = setUp();
     await taken(setup);
     const scope = new Scope(runtimeOf(setup.locks), 'request', {});
-    const guard = outcomeOf(Promise.resolve(acquire(scope, name, {}, 'guard')));
-    const code = outcomeOf(Promise.resolve(acquire(scope, name, {}, 'code')));
+    const guard = outcomeOf(Promise.resolve(acquire(scope.root, name, {}, 'guard')));
+    const code = outcomeOf(Promise.resolve(acquire(scope.root, name, {}, 'code')));
     await setup.clock.settle();
     scope.abort(new Error('gone'));
     await setup.clock.settle();
@@ -321,8 +321,8 @@ describe('Waiters in a scope', () => {
     const work = gate();
     kept.waitUntil(work);
     const scope = scopeOf(own);
-    const guard = outcomeOf(Promise.resolve(acquire(scope, name, {}, 'guard')));
-    const code = outcomeOf(Promise.resolve(acquire(scope, name, {}, 'code')));
+    const guard = outcomeOf(Promise.resolve(acquire(scope.root, name, {}, 'guard')));
+    const code = outcomeOf(Promise.resolve(acquire(scope.root, name, {}, 'code')));
     await setup.clock.settle();
     scope.end();
     await setup.clock.settle();
@@ -361,7 +361,7 @@ describe('Waiters in a scope', () => {
   it('A waiter is told that its hold was released if another branch did that in the turn of the grant', async () => {
     const setup = setUp();
     const own = setup.job();
-    setup.locks.on('granted', () => void scopeOf(own).newestHold(name.id)?.release());
+    setup.locks.on('granted', () => void scopeOf(own).holds.newestHold(name.id, scopeOf(own).root)?.release());
     const acquired = outcomeOf(own.in(() => lock.acquire('key')));
     await setup.clock.settle();
     expect(acquired.error).toBeInstanceOf(LockNotHeldError);
@@ -412,9 +412,13 @@ describe('The async context', () => {
 
 describe('traceHeaders', () => {
   it('traceHeaders makes the callee work for this trace, under the header of its Locks', () => {
-    expect(setUp().job('trace-1').in(traceHeaders)).toEqual({ 'X-Trace-Id': 'trace-1' });
+    expect(setUp().job('trace-1').in(traceHeaders)).toEqual({
+      'X-Trace-Id': 'trace-1',
+      'X-Trace-Branch': 'trace-1',
+    });
     expect(setUp({ headerName: 'x-request-id' }).job('trace-2').in(traceHeaders)).toEqual({
       'x-request-id': 'trace-2',
+      'X-Trace-Branch': 'trace-2',
     });
   });
 });

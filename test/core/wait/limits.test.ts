@@ -8,7 +8,7 @@ import {
   type LocksOptions,
   lock,
 } from '../../../src/core/index.ts';
-import { currentScope } from '../../../src/core/scope/current-scope.ts';
+import { currentScope } from '../../../src/core/scope/context.ts';
 import { RequestGuard } from '../../../src/http/guard.ts';
 import { coreTests, type Outcome, outcomeOf, queued, type Setup, taken } from '../../support/stores/set-up.ts';
 

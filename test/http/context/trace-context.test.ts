@@ -76,7 +76,10 @@ describeFrameworks('traceContext', (framework) => {
   it('The received traceparent is left to the tracer: the headers for called services do not have it', async () => {
     const stage = await ServerStage.start(framework, (app) => app.route('/x', (call) => call.send(traceHeaders())));
     const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
-    expect((await stage.get('/x', 'one', { traceparent })).body).toEqual({ 'X-Trace-Id': 'one' });
+    expect((await stage.get('/x', 'one', { traceparent })).body).toEqual({
+      'X-Trace-Id': 'one',
+      'X-Trace-Branch': 'one',
+    });
   });
 
   it('A job within a request sends on what the request received: header and signature', async () => {
@@ -92,7 +95,8 @@ describeFrameworks('traceContext', (framework) => {
     const { body, headers } = await stage.get('/x', 'not-this');
     expect(body).toEqual({
       'X-Own-Id': headers['x-own-id'],
-      'X-Trace-Signature': expect.stringMatching(/^v1\./),
+      'X-Trace-Branch': expect.stringMatching(new RegExp(`^${headers['x-own-id']}/\\w+$`)),
+      'X-Trace-Signature': expect.stringMatching(/^v2\./),
     });
   });
 
@@ -116,7 +120,11 @@ describeFrameworks('traceContext', (framework) => {
       { bare: true, headerName: 'X-Request-Id' },
     );
     const { body, headers } = await stage.get('/x', 'not-this', { 'x-own-id': 'this', 'x-request-id': 'nor-this' });
-    expect([body, headers['x-own-id'], headers['x-request-id']]).toEqual([{ 'X-Own-Id': 'this' }, 'this', undefined]);
+    expect([body, headers['x-own-id'], headers['x-request-id']]).toEqual([
+      { 'X-Own-Id': 'this', 'X-Trace-Branch': 'this' },
+      'this',
+      undefined,
+    ]);
   });
 
   it('The abortGraceMs of traceContext overrides that of its `locks`', async () => {

@@ -1,0 +1,62 @@
+import { onAbort } from '../base/abort-signals.ts';
+import type { Grant } from '../lease/grant.ts';
+import { DeadlockError } from '../model/errors.ts';
+import type { LockName } from '../model/key.ts';
+import type { HoldRequest } from '../model/store.ts';
+import type { HoldMode } from '../model/types.ts';
+import type { Branch } from '../scope/scope.ts';
+import type { Obstacle } from '../wait/task.ts';
+import { lossOf } from './reentry.ts';
+
+/**
+ * The branch of its own request that an acquire must wait for before it may ask the store; undefined if there is none. `joined` is
+ * the grant beneath both: if that is lost, the wait fails. Calls `onFree` in the moment in which nothing is in the way.
+ */
+export function branchObstacle(
+  branch: Branch,
+  { id, mode }: HoldRequest,
+  joined: Grant | undefined,
+  onFree: () => void,
+): Obstacle | undefined {
+  const at = blockedAt(branch, id, mode);
+  if (at === undefined) return undefined;
+  let end = (): void => {};
+  return {
+    leaseRemainingMs: joined?.remainingMs ?? 0,
+    listen: (onEnd) => {
+      const check = (): void => {
+        const lost = joined?.lostError === undefined ? undefined : lossOf(branch.scope, joined);
+        if (lost === undefined && blockedAt(branch, id, mode) !== undefined) return;
+        if (lost === undefined) onFree();
+        onEnd(lost);
+      };
+      const leave = at.scope.holds.wait({ id, branch: at, from: branch, mode, check });
+      const unsubscribe = joined && onAbort(joined.signal, check);
+      end = () => {
+        leave();
+        unsubscribe?.();
+      };
+    },
+    unlisten: () => end(),
+  };
+}
+
+/** The branch, of its own scope or of one of this process around that, in whose way another branch is. */
+function blockedAt(branch: Branch, id: string, mode: HoldMode): Branch | undefined {
+  for (let around: Branch | undefined = branch; around !== undefined; around = around.scope.root.parent) {
+    if (around.scope.holds.entry(id, around, mode).blocker !== undefined) return around;
+  }
+  return undefined;
+}
+
+/** Throws if a branch would wait for itself: a branch that has the key waits for it, or for one that does. */
+export function assertNoCycle(branch: Branch, { id, key, category }: LockName, mode: HoldMode): void {
+  for (let around: Branch | undefined = branch; around !== undefined; around = around.scope.root.parent) {
+    if (!around.scope.holds.isCycle({ id, branch: around, mode }, branch)) continue;
+    const { traceId } = branch;
+    throw new DeadlockError(
+      { key, category, cycle: [{ traceId, key }] },
+      'Branches of this request wait for each other',
+    );
+  }
+}

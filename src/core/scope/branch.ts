@@ -1,0 +1,100 @@
+import { LockLimitError } from '../model/errors.ts';
+import type { OwnerKind } from '../model/types.ts';
+
+/** So deep may branches be nested, over all services. */
+const maxDepth = 256;
+
+/** What a branch needs of its scope. */
+export interface BranchScope {
+  readonly traceId: string;
+  readonly owner: string;
+  readonly requestOwner: string;
+  readonly isBare: boolean;
+  isShared: boolean;
+  readonly holds: BranchHolds;
+  readonly runtime: { readonly clock: { randomId(): string } };
+  nextSegment(): string;
+  blockedOwners(branch: object): readonly string[];
+}
+
+/** Told when a branch has ended. */
+interface BranchHolds {
+  endBranch(branch: object): void;
+}
+
+/**
+ * One line of work within a scope: its root is the request or job, and each `run` opens a branch within the branch that calls
+ * it. A branch may enter what its ancestors hold. It excludes all other branches.
+ */
+export class BranchOf<S extends BranchScope> {
+  readonly scope: S;
+  /** The branch around it: that of the root of a job within another scope is in that scope. */
+  readonly parent: BranchOf<S> | undefined;
+  #suffix: string | undefined;
+
+  constructor(scope: S, parent: BranchOf<S> | undefined) {
+    this.scope = scope;
+    this.parent = parent;
+    this.#suffix = parent?.scope === scope ? undefined : '';
+  }
+
+  /** Its path, for a service or a job that is called in it. From then on only the store knows who has what below. */
+  share(): string {
+    this.scope.isShared = true;
+    return this.owner;
+  }
+
+  /** Opens a branch within this one. */
+  open(): BranchOf<S> {
+    return new BranchOf(this.scope, this);
+  }
+
+  /** What it still holds belongs to the branch around it. Code that was not awaited may go on in it. */
+  end(): void {
+    this.scope.holds.endBranch(this);
+  }
+
+  /** Whether it is another branch, or is nested in it. */
+  isWithin(other: BranchOf<S>): boolean {
+    for (let branch: BranchOf<S> | undefined = this; branch !== undefined; branch = branch.parent) {
+      if (branch === other) return true;
+    }
+    return false;
+  }
+
+  get traceId(): string {
+    return this.scope.traceId;
+  }
+
+  /** The owners whose work stands still while this branch waits, if others may wait for them. */
+  get blockedOwners(): readonly string[] {
+    return this.scope.blockedOwners(this);
+  }
+
+  /** Its path from the trace down, by which stores and called services know it. */
+  get owner(): string {
+    return this.scope.owner + this.#path;
+  }
+
+  /** The owner of a hold of this branch. `request`: no other scope shares it. `hold`: nothing re-enters it. */
+  ownerAs(kind: OwnerKind): string {
+    if (kind === 'trace') return this.owner;
+    return kind === 'request' ? this.scope.requestOwner + this.#path : this.scope.runtime.clock.randomId();
+  }
+
+  /**
+   * A part of an owner; made when it is needed: most branches ask no store. Of a bare trace id all branches are one owner to the
+   * store, since others may work under the same id: its branches exclude each other in this scope alone.
+   */
+  get #path(): string {
+    if (this.scope.isBare) return '';
+    if (this.#suffix === undefined) {
+      const path = `${(this.parent as BranchOf<S>).#path}/${this.scope.nextSegment()}`;
+      if (path.split('/').length > maxDepth) {
+        throw new LockLimitError(`Expected branches to be nested ${maxDepth} deep at most, got one more`, {});
+      }
+      this.#suffix = path;
+    }
+    return this.#suffix;
+  }
+}
