@@ -24,8 +24,8 @@ export function readAcquire(holdId: string, reply: Reply): AcquireReply {
   const claims = readClaims(rows);
   if (status === 'cancelled') return { status, nowMs, claims };
   if (status === 'granted') {
-    const [fence, endMs, isClaim, otherHolds] = rest as [number, number, boolean, number];
-    return { status, grant: { holdId, fence, endMs, isClaim }, otherHolds, nowMs, claims };
+    const [fence, endMs, isClaim, otherHolds, equalHolds] = rest as [number, number, boolean, number, number];
+    return { status, grant: { holdId, fence, endMs, isClaim }, otherHolds, equalHolds, nowMs, claims };
   }
   const [freeAtMs, position, isNew, isNewestLost] = rest as [number, number, boolean, boolean];
   const leaseRemainingMs = freeAtMs - nowMs;

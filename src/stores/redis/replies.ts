@@ -14,7 +14,7 @@ import type { Item } from './scripts.ts';
 export function readGrant(holdId: string, fence: number, leaseMs: number): AcquireReply {
   const nowMs = Math.floor(fence / 1000);
   const grant = { holdId, fence, endMs: nowMs + leaseMs, isClaim: false };
-  return { status: 'granted', grant, otherHolds: 0, nowMs, claims: none };
+  return { status: 'granted', grant, otherHolds: 0, equalHolds: 0, nowMs, claims: none };
 }
 
 /** The long answer of acquire.lua, which lists its parts. */
@@ -23,7 +23,8 @@ export function readAcquire(holdId: string, reply: Item[]): AcquireReply {
   const nowMs = Number(now);
   if (status === 'granted') {
     const grant = { holdId, fence: Number(third), endMs: Number(fourth), isClaim: Number(fifth) === 1 };
-    return { status, grant, otherHolds: Number(sixth), nowMs, claims: readClaims(reply, 7) };
+    const [otherHolds, equalHolds] = [Number(sixth), Number(reply[6])];
+    return { status, grant, otherHolds, equalHolds, nowMs, claims: readClaims(reply, 7) };
   }
   if (status === 'cancelled') return { status, nowMs, claims: none };
   const leaseRemainingMs = Math.max(0, Number(third) - nowMs);

@@ -30,7 +30,7 @@ BEGIN
 END $$;
 
 -- acquire: grant the lock, queue the waiter, or repeat the result of an earlier call with this hold id. Also the poll.
--- Returns ['granted', now, claims, told, fence, end, is claim, other holds] | ['cancelled', now, claims, told]
+-- Returns ['granted', now, claims, told, fence, end, is claim, other holds, those of its owner] | ['cancelled', now, claims, told]
 --   | ['queued', now, claims, told, free at, ahead, is new, whether the newest is lost]
 --   | ['refused' | 'full' | 'conflict', now, claims, told, free at, ahead]
 CREATE OR REPLACE FUNCTION {schema}.acquire(INOUT l {schema}.locks, op jsonb, OUT reply jsonb) LANGUAGE plpgsql AS $$
@@ -105,7 +105,8 @@ BEGIN
   END IF;
   IF h.hold_id IS NOT NULL THEN
     answer := 'granted';
-    rest := jsonb_build_array(l.fence, h.ends_ms, h.is_claim, family - 1);
+    rest := jsonb_build_array(l.fence, h.ends_ms, h.is_claim, family - 1,
+      CASE WHEN family > 1 THEN (SELECT count(*) - 1 FROM holds WHERE lock_id = l.id AND owner = the_owner) ELSE 0 END);
   END IF;
   IF l.claims > 0 THEN claims := claims_of(l, caller, the_hold, is_poll, taken); END IF;
   reply := jsonb_build_array(answer, now_ms, claims, told) || rest;
