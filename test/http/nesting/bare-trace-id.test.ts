@@ -1,0 +1,122 @@
+import { currentTrace, type LockEvents, lock } from 'reenlock';
+import { gate } from '../../support/gate.ts';
+import { bare } from '../../support/http/bare-app.ts';
+import type { ServerStage } from '../../support/http/server-stage.ts';
+import { called, describeServices, type StartService } from '../../support/http/services.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+import { recordWarnings } from '../../support/warnings.ts';
+
+watchLeaks();
+
+const warnings = recordWarnings();
+const { lockOn } = bare;
+const byHand = (): Record<string, string> => ({ 'X-Trace-Id': String(currentTrace()?.traceId) });
+
+interface Reply {
+  readonly fence: number;
+  readonly below: number | null;
+}
+
+/** A service that forwards its trace id by hand within a guard, and the one that it calls. */
+async function pairOf(
+  start: StartService,
+  bareTraceId: 'owner' | 'branch',
+): Promise<{ caller: ServerStage; entered: LockEvents['entered'][] }> {
+  const entered: LockEvents['entered'][] = [];
+  const service = await start(
+    (app, { locks }) => {
+      locks.on('entered', (event) => void entered.push(event));
+      app.route('/x', async (call) => call.send([(await lock.tryAcquire('k'))?.fence ?? null]));
+    },
+    { bareTraceId },
+  );
+  const caller = await start(
+    (app) =>
+      app.route('/x', lockOn('k'), async (call) => {
+        const [below] = await called<[number | null]>(service, '/x', byHand());
+        call.send({ fence: call.lock?.fence, below });
+      }),
+    { bareTraceId },
+  );
+  return { caller, entered };
+}
+
+/** A service whose requests note that they are there, and go on when the test says so. */
+async function slowService(start: StartService, bareTraceId: 'owner' | 'branch') {
+  const go = gate();
+  const entered: boolean[] = [];
+  const service = await start(
+    (app, stage) => {
+      stage.locks.on('waiting', () => stage.note('waits'));
+      stage.locks.on('entered', ({ isOverlap }) => void entered.push(isOverlap));
+      app.route('/x', lockOn('k'), async (call) => {
+        stage.note('in');
+        await go;
+        call.send({});
+      });
+    },
+    { bareTraceId },
+  );
+  return { go, service, entered, call: () => called(service, '/x', { 'X-Trace-Id': 'labelled' }) };
+}
+
+describeServices('A trace id that is forwarded by hand, without a branch', (start) => {
+  it.each([
+    ['that its caller made', {}],
+    ['that its caller was sent', { 'X-Trace-Id': 'labelled' }],
+  ])('A called service enters the guard of its caller under the one trace id %s', async (_, headers) => {
+    const { caller, entered } = await pairOf(start, 'owner');
+    const { fence, below } = await called<Reply>(caller, '/x', headers);
+    expect(below).toBe(fence);
+    expect(entered).toHaveLength(1);
+  });
+
+  it("With `bareTraceId: 'branch'`, a called service does not enter what a request with the same label holds", async () => {
+    const { caller, entered } = await pairOf(start, 'branch');
+    expect(await called<Reply>(caller, '/x', { 'X-Trace-Id': 'labelled' })).toMatchObject({ below: null });
+    expect(entered).toEqual([]);
+    expect(warnings()).toEqual([]);
+  });
+
+  it("With `bareTraceId: 'branch'`, a called service is nested in the request that made the trace id", async () => {
+    const { caller, entered } = await pairOf(start, 'branch');
+    const { fence, below } = await called<Reply>(caller, '/x');
+    expect(below).toBe(fence);
+    expect(entered.map(({ isOverlap }) => isOverlap)).toEqual([false]);
+    expect(warnings()).toEqual([]);
+  });
+
+  it("Requests with one label wait for each other with `bareTraceId: 'branch'`", async () => {
+    const { go, service, entered, call } = await slowService(start, 'branch');
+    const first = call();
+    await service.until('in');
+    const second = call();
+    await service.until('waits');
+    expect(service.count('in')).toBe(1);
+    go.open();
+    await Promise.all([first, second]);
+    expect(entered).toEqual([]);
+    expect(warnings()).toEqual([]);
+  });
+});
+
+describeServices('Two holds under one bare trace id', (start) => {
+  it('Requests that hold a key at once under one trace id are each said to overlap, and warned of once', async () => {
+    const { go, service, entered, call } = await slowService(start, 'owner');
+    const first = call();
+    await service.until('in');
+    const others = [call(), call()];
+    await service.until('in', 3);
+    go.open();
+    await Promise.all([first, ...others]);
+    expect(entered).toEqual([true, true]);
+    expect(warnings().map(({ code }) => code)).toEqual(['LOCK_OVERLAP']);
+  });
+
+  it('A nested call by a bare trace id can’t be told from a request at the same time, and is said to overlap', async () => {
+    const { caller, entered } = await pairOf(start, 'owner');
+    await called(caller, '/x');
+    expect(entered.map(({ isOverlap }) => isOverlap)).toEqual([true]);
+    expect(warnings().map(({ code }) => code)).toEqual(['LOCK_OVERLAP']);
+  });
+});
