@@ -3,7 +3,7 @@ import type { EventEmitter } from 'node:events';
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { id as rTracerId, runWithId } from 'cls-rtracer';
 import { processState } from '../core/base/process-state.ts';
-import { currentScope, runInScope } from '../core/scope/context.ts';
+import { branchIn, currentBranch, runInBranch } from '../core/scope/context.ts';
 import type { Scope } from '../core/scope/scope.ts';
 import { frameworkPrototype } from './framework-prototype.ts';
 
@@ -34,8 +34,8 @@ const slot: unique symbol = Symbol.for('reenlock.listeners');
 type Patched = Methods & { [slot]?: true };
 
 /**
- * Makes listeners of a request and its response run in the context of the request: in its scope, and with its id in
- * cls-rtracer. A listener also keeps the other values of the async context in which it was added. It can be removed as if it
+ * Makes listeners of a request and its response run in the context of the request: in the branch of its scope in which they were
+ * added, and with its id in cls-rtracer. A listener also keeps the other values of the async context in which it was added. It can be removed as if it
  * were not bound, also if it was added by `once`: with cls-rtracer's own middleware, it could not.
  *
  * If the framework has prototypes, their methods are patched once, for all traced requests. Otherwise, or if other code has put
@@ -149,5 +149,6 @@ function resourceOf(scope: Scope): AsyncResource {
   const { traceId } = scope;
   const create = (): AsyncResource => new AsyncResource('reenlock');
   const createTraced = (): AsyncResource => (rTracerId() === traceId ? create() : runWithId(create, traceId));
-  return currentScope() === scope ? createTraced() : runInScope(scope, createTraced);
+  const branch = branchIn(scope);
+  return currentBranch() === branch ? createTraced() : runInBranch(branch, createTraced);
 }

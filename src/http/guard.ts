@@ -27,6 +27,7 @@ import { acquireRules, checkAcquireOptions } from '../core/model/options.ts';
 import type { AcquireOptions } from '../core/model/types.ts';
 import { boolean, callable, checkOptions, describe, oneOf, wholeNumber } from '../core/model/validate.ts';
 import { cancellationError } from '../core/scope/cancellation.ts';
+import { branchIn } from '../core/scope/context.ts';
 import type { Scope } from '../core/scope/scope.ts';
 import { checkFactoryCall } from './misuse.ts';
 import type { ResponseWatch } from './response/response-watch.ts';
@@ -138,17 +139,19 @@ export class RequestGuard<Call extends readonly unknown[] = readonly unknown[]> 
     // Not the scope of the async context: if a job starts a server, the job would own the locks of all requests.
     if (traced === undefined) throw noScope();
     const { scope } = traced;
+    // Its middleware may have been called within a `run`, whose locks it then enters.
+    const branch = branchIn(scope);
     const names = this.#names(keys, routeOf);
     const stopTiming = traced.timing?.start();
     // Most guards have one key, and don't need a batch.
-    const batch = names.length === 1 ? undefined : new Batch(scope.root, names, this.#options, 'guard');
+    const batch = names.length === 1 ? undefined : new Batch(branch, names, this.#options, 'guard');
     const refused = (error: unknown, released: Promise<unknown>): Promise<Entered> => {
       stopTiming?.();
       return this.#refused(traced, batch?.names ?? names, error, released);
     };
     let holds: Entered;
     try {
-      holds = (await batch?.acquire()) ?? [await acquire(scope.root, names[0] as LockName, this.#options, 'guard')];
+      holds = (await batch?.acquire()) ?? [await acquire(branch, names[0] as LockName, this.#options, 'guard')];
     } catch (error) {
       return refused(error, batch?.release() ?? Promise.resolve());
     }

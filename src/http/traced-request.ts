@@ -9,7 +9,7 @@ import type { Hold } from '../core/model/types.ts';
 import { boolean, checkOptions, objectWith } from '../core/model/validate.ts';
 import { defaultLocks, type Locks, runtimeOf } from '../core/runtime/locks.ts';
 import type { Runtime } from '../core/runtime/runtime.ts';
-import { currentScope, runInScope } from '../core/scope/context.ts';
+import { branchIn, currentScope, runInBranch } from '../core/scope/context.ts';
 import { Scope } from '../core/scope/scope.ts';
 import { type AdoptedTrace, adoptedTrace, branchHeader } from '../core/scope/trace-id.ts';
 import { checkFactoryCall } from './misuse.ts';
@@ -190,14 +190,14 @@ export function isOver(req: IncomingMessage): boolean {
   return tracedRequest(req)?.watch.isOver === true;
 }
 
-/** Runs the next middleware in the scope of a request, with its id in cls-rtracer. */
+/** Runs the next middleware in the scope of a request, within the branch that called, with the request's id in cls-rtracer. */
 export function runTraced<T>({ scope }: TracedRequest, next: () => T): T {
-  return runInScope(scope, () => runWithId(next, scope.traceId));
+  return runInBranch(branchIn(scope), () => runWithId(next, scope.traceId));
 }
 
 /** Runs a guard in the scope of its request, with its id in cls-rtracer. The async context may be that of another request. */
 export function runInRequest<T>(req: IncomingMessage, run: () => T): T {
   const scope = tracedRequest(req)?.scope;
   if (scope === undefined || currentScope() === scope) return run();
-  return runInScope(scope, () => runWithId(run, scope.traceId));
+  return runInBranch(branchIn(scope), () => runWithId(run, scope.traceId));
 }

@@ -11,6 +11,17 @@ export function currentScope(): Scope | undefined {
   return currentBranch()?.scope;
 }
 
+/**
+ * The branch of a scope in which the calling code runs, also if that is a job within it. Its root if the async context was lost, or is
+ * another's.
+ */
+export function branchIn(scope: Scope): Branch {
+  for (let branch = currentBranch(); branch !== undefined; branch = branch.scope.root.parent) {
+    if (branch.scope === scope) return branch;
+  }
+  return scope.root;
+}
+
 /** Runs a function, and all that it begins, in a branch. */
 export function runInBranch<T>(branch: Branch, run: () => T): T {
   return processState().branches.run(branch, run);
