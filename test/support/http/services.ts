@@ -9,9 +9,9 @@ export type StartService = (
   options?: ServerStageOptions,
 ) => Promise<ServerStage>;
 
-/** Runs one body of tests with services that share a store, for each kind of store. All of them end after each test. */
+/** Runs tests with services that share a store in memory. All of them end after each test. */
 export function describeServices(name: string, body: (start: StartService) => void): void {
-  describe(`${name} (locks in memory)`, () => {
+  describe(name, () => {
     let store: MemoryStore;
     beforeEach(() => {
       store = new MemoryStore();
