@@ -1,4 +1,9 @@
+import { once } from 'node:events';
+import Redis from 'ioredis';
 import { MemoryStore } from 'reenlock';
+import { RedisStore } from 'reenlock/redis';
+import { disconnectTimeout } from '../redis/client.ts';
+import { type RedisServer, startRedis } from '../redis/server.ts';
 import { bare } from './bare-app.ts';
 import type { App } from './frameworks.ts';
 import { ServerStage, type ServerStageOptions } from './server-stage.ts';
@@ -9,15 +14,35 @@ export type StartService = (
   options?: ServerStageOptions,
 ) => Promise<ServerStage>;
 
-/** Runs tests with services that share a store in memory. All of them end after each test. */
+/** Runs tests with services that share a store in memory, and with services that share a Redis. All of them end after each test. */
 export function describeServices(name: string, body: (start: StartService) => void): void {
-  describe(name, () => {
+  describe(`${name} (locks in memory)`, () => {
     let store: MemoryStore;
     beforeEach(() => {
       store = new MemoryStore();
     });
     afterEach(ServerStage.endAll);
     body((build, options) => ServerStage.start(bare, build, { store, ...options }));
+  });
+
+  describe(`${name} (locks in Redis)`, () => {
+    let redis: RedisServer;
+    const clients: Redis[] = [];
+    beforeAll(async () => {
+      redis = await startRedis();
+    });
+    afterEach(async () => {
+      await ServerStage.endAll();
+      const ended = clients.map((client) => once(client, 'end'));
+      for (const client of clients.splice(0)) client.disconnect();
+      await Promise.all(ended);
+    });
+    afterAll(() => redis.stop());
+    body((build, options) => {
+      const client = new Redis(redis.url, { disconnectTimeout });
+      clients.push(client);
+      return ServerStage.start(bare, build, { store: new RedisStore({ client }), ...options });
+    });
   });
 }
 
