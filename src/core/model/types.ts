@@ -1,6 +1,6 @@
 import type { LockKey } from './key.ts';
 
-/** Who may re-enter a hold: all requests and jobs of the trace, this one request or job, or nobody (`'hold'`). */
+/** Who may re-enter a hold: nested calls, also over services; nested calls of this one request or job; or nobody (`'hold'`). */
 export type OwnerKind = 'trace' | 'request' | 'hold';
 
 /** Readers share a lock with other readers; a writer has it alone. */
@@ -30,19 +30,19 @@ export interface AcquireOptions {
   /** A namespace for keys, of 1 to 256 characters: the same key in two categories is two locks. Default: none. */
   readonly category?: string | undefined;
   /**
-   * `'trace'` (default, unless the `Locks` has another): every scope of the trace may re-enter. `'request'`: only this
-   * scope may, so that a called service that locks the key waits. `'hold'`: no acquire may, so that branches of one request
-   * exclude each other.
+   * `'trace'` (default, unless the `Locks` has another): nested calls may re-enter, also those of called services. `'request'`:
+   * only nested calls of this request may; a called service that locks the key waits. `'hold'`: nobody may. Branches of one
+   * request exclude each other in any case.
    */
   readonly owner?: OwnerKind | undefined;
   /**
-   * `'write'` (default) excludes every other owner; `'read'` shares the key with readers. Both wait in one queue: neither
+   * `'write'` (default) excludes every other branch; `'read'` shares the key with readers. Both wait in one queue: neither
    * starves. An owner that writes may also read. An owner that reads may also write if it is the only reader; beside other
    * readers it gets a `DeadlockError` at once.
    */
   readonly mode?: LockMode | undefined;
   /**
-   * How many owners may hold the key at once, 1 to 1000: each has one permit, however often it enters. It takes the place of
+   * How many branches may hold the key at once, 1 to 1000: each has one permit, which nested calls use. It takes the place of
    * `mode`. All acquires of the key must name the same number as long as anybody holds or waits; another number, or none, is
    * a `LockConfigError`. Default: none.
    */
@@ -70,10 +70,14 @@ export interface DetachOptions {
 export interface Hold extends AsyncDisposable {
   /** The key, as the application wrote it. */
   readonly key: string;
-  /** The owner, who may re-enter: the trace id, or a random id of the request or the hold, as the `owner` option says. */
+  /**
+   * The owner: the path of its branch, which begins with the trace id, or with a random id of the request or the hold, as the
+   * `owner` option says.
+   */
   readonly owner: string;
   /**
-   * The fencing token: it rises with each change of the key's owner, and is equal on re-entry. Readers that share the key
+   * The fencing token: it rises with each change of the key's owner, and is equal on re-entry: it tells strangers apart, not
+   * branches of one trace. Readers that share the key
    * have the same; it rises when one of them becomes the writer. With permits it is greater than that of every hold that had
    * ended before, and says nothing about those at the same time. Store it beside the data that the lock protects, and refuse
    * a write with a smaller one.
@@ -156,7 +160,7 @@ export interface LockInfo {
 export interface PermitsInfo {
   /** How many there are. */
   readonly limit: number;
-  /** How many owners have one. */
+  /** How many branches have one. */
   readonly held: number;
 }
 
@@ -164,7 +168,10 @@ export interface PermitsInfo {
 export interface HoldInfo {
   /** The random name of the hold, as in events. */
   readonly holdId: string;
-  /** The trace id, or a random id. A trusted caller that has it can re-enter: it is for operators, never for clients. */
+  /**
+   * The path of its branch, which begins with the trace id or a random id. A trusted caller that has it can re-enter: it is for
+   * operators, never for clients.
+   */
   readonly owner: string;
   /** The `instance` of the process that asked for it; undefined if its name does not say. */
   readonly instance: string | undefined;
@@ -238,19 +245,22 @@ export interface LockPage {
 export interface Lock {
   readonly key: string;
   /**
-   * Takes the lock for the current scope, or re-enters it without a store call if the scope already holds it.
+   * Takes the lock for the current branch, or re-enters it if that branch or one around it holds it: without a store call, unless
+   * a called service may have the key as well. Calls in one branch re-enter each other, also at the same time: use `run` for
+   * parallel work. A hold that is not released when its branch ends passes to the branch around it.
    * Rejects with `LockTimeoutError`, `LockAbortedError`, `LockLimitError`, `LockLostError` (re-entry on a lost hold,
    * or one lost before the reader became the writer), `DeadlockError`, `LockScopeError`, `LockStoreError`,
    * `LocksClosedError`, or `LockConfigError` for bad options; nothing more is held or queued then.
    */
   acquire(options?: AcquireOptions): Promise<Hold>;
   /**
-   * As `acquire`, but returns null at once if another owner holds the key or waits for it. Rejects as `acquire` does, except
-   * for the errors that end a wait.
+   * As `acquire`, but returns null at once if another owner holds the key or waits for it, another branch of the same request
+   * among them. Rejects as `acquire` does, except for the errors that end a wait.
    */
   tryAcquire(options?: TryOptions): Promise<Hold | null>;
   /**
-   * Acquires, runs `routine`, and releases in any case. An error of the release never masks the routine's result or error.
+   * Acquires, runs `routine` in a branch of its own, and releases in any case. Calls within the routine re-enter; other branches
+   * of the same request wait. An error of the release never masks the routine's result or error.
    * If the hold was lost while the routine succeeded, it rejects with `LockLostError`; `value` is the routine's result.
    * Rejects as `acquire` does if the lock is not granted; the routine is not called then. A lost lock does not stop the
    * routine: give `hold.signal` to what it calls.
@@ -259,23 +269,23 @@ export interface Lock {
   /**
    * Resolves when nobody holds the key; with `mode: 'read'`, when nobody holds it to write; with `permits`, when one is free.
    * It waits in the queue for its turn, behind those that waited before. It promises nothing for the next moment: another owner may have the key by then.
-   * To use the key, acquire it. Needs no scope. In a scope that holds the key, it waits for that scope's own release.
+   * To use the key, acquire it. Needs no scope. It re-enters nothing: in a request that holds the key, it waits for that request's own release.
    * Rejects as `acquire` does: with `LockTimeoutError` after `waitMs`.
    */
   whenFree(options?: Omit<WhenFreeOptions, 'category'>): Promise<void>;
   /**
-   * Releases the current scope's newest hold on the key. Rejects with `LockNotHeldError` if there is none, with `LockScopeError`
-   * outside a scope, and as `hold.release` does.
+   * Releases the newest hold on the key of the current branch and those around it, never that of another branch. Rejects with
+   * `LockNotHeldError` if there is none, with `LockScopeError` outside a scope, and as `hold.release` does.
    */
   release(): Promise<void>;
   /**
-   * Whether the key is held by any owner. Asks the store. Needs no scope. Rejects with `LockStoreError`. It may have changed by
+   * Whether anybody holds the key, the caller too. Asks the store. Needs no scope. Rejects with `LockStoreError`. It may have changed by
    * the time it resolves: to use the key, acquire it.
    */
   isLocked(): Promise<boolean>;
-  /** Whether the current scope holds the key. No store call. */
+  /** Whether the current branch, or one around it, holds the key. No store call. */
   isHeld(): boolean;
-  /** How many holds the current scope has on the key. No store call. */
+  /** How many holds the current branch and those around it have on the key. No store call. */
   holdCount(): number;
   /** The holders and waiters of the key. Asks the store. Needs no scope. Rejects with `LockStoreError`. */
   inspect(): Promise<LockInfo>;
@@ -315,7 +325,10 @@ export interface LockFunctions {
 export interface Trace {
   /** The id that the request or job came with, if its sender was trusted, or a new one. */
   readonly traceId: string;
-  /** The owner of its holds, unless an acquire's `owner` option says otherwise: the trace id. */
+  /**
+   * The path of the request's or job's own branch: the trace id, or a path below it if a caller sent its branch. The owners of its
+   * holds begin with it, unless an acquire's `owner` option says otherwise.
+   */
   readonly owner: string;
   /** Aborted when the client has disconnected, the job was told to stop, or the scope has ended. */
   readonly signal: AbortSignal;
