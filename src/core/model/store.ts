@@ -247,8 +247,6 @@ export type AcquireReply = AcquireReplyBase &
       }
     /** `conflict`: its family reads beside others, and it can't wait for that. */
     | { readonly status: 'refused' | 'full' | 'conflict'; readonly leaseRemainingMs: number; readonly position: number }
-    /** The key is held or waited for with this number of permits, or with none. */
-    | { readonly status: 'mismatch'; readonly permits: number | undefined }
     | { readonly status: 'cancelled' }
   );
 

@@ -6,7 +6,6 @@ import { DeadlockError, LockLimitError, LockStoreError } from '../model/errors.t
 import type { LockName } from '../model/key.ts';
 import type { LockHolder } from '../model/lock-holder.ts';
 import { lockInfo } from '../model/lock-info.ts';
-import { otherPermits } from '../model/options.ts';
 import type { AcquireReply } from '../model/store.ts';
 import type { NotFree, Waiter, WaitQueue } from './local-queue.ts';
 import { retryAfterMs } from './retry-after.ts';
@@ -37,7 +36,7 @@ export function refusal(
   queue: WaitQueue | undefined,
   holdTimes: HoldTimes,
 ): Error {
-  const { key, category, request, work } = waiter.task;
+  const { key, category, work } = waiter.task;
   if (reply.status === 'full') {
     const message = 'Too many requests wait for this lock';
     const retryAfterMs = retryAfterRefusal(waiter, reply, queue, holdTimes);
@@ -47,7 +46,6 @@ export function refusal(
     const message = 'The lock is held to read beside others, and was asked for to write: that would wait for itself';
     return new DeadlockError({ key, category, cycle: [{ traceId: work.traceId, key }] }, message);
   }
-  if (reply.status === 'mismatch') return otherPermits(reply.permits, request.permits, { key, category });
   return new LockStoreError('The lock store had cancelled this call', { key, category, outcome: 'not-applied' });
 }
 

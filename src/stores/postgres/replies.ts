@@ -16,11 +16,9 @@ export type Reply = readonly unknown[];
 
 type Claim = readonly [holdId: string, fence: number, endMs: number];
 
-type AcquireStatus = Exclude<AcquireReply['status'], 'mismatch'>;
-
 /** Reads the reply of `acquire`. */
 export function readAcquire(holdId: string, reply: Reply): AcquireReply {
-  const [status, nowMs, rows, , ...rest] = reply as [AcquireStatus, number, Claim[], unknown, ...unknown[]];
+  const [status, nowMs, rows, , ...rest] = reply as [AcquireReply['status'], number, Claim[], unknown, ...unknown[]];
   const claims = readClaims(rows);
   if (status === 'cancelled') return { status, nowMs, claims };
   if (status === 'granted') {

@@ -93,9 +93,7 @@ async function unlessRestarted(
 
 function denied(reply: Exclude<AcquireReply, { status: 'granted' }>): Vote {
   if (reply.status === 'cancelled') return { kind: 'cancelled', nowMs: reply.nowMs };
-  // The key may have permits on a node that is not used by quorums alone.
-  const leaseRemainingMs = reply.status === 'mismatch' ? 0 : reply.leaseRemainingMs;
-  return { kind: 'refused', leaseRemainingMs, nowMs: reply.nowMs };
+  return { kind: 'refused', leaseRemainingMs: reply.leaseRemainingMs, nowMs: reply.nowMs };
 }
 
 function failure(answer: Exclude<CallResult<unknown>, { kind: 'answered' }>): Vote {

@@ -19,7 +19,7 @@ export function readGrant(holdId: string, fence: number, leaseMs: number): Acqui
 
 /** The long answer of acquire.lua, which lists its parts. */
 export function readAcquire(holdId: string, reply: Item[]): AcquireReply {
-  const [status, now, third, fourth, fifth, sixth] = reply as [Exclude<AcquireReply['status'], 'mismatch'>, ...Item[]];
+  const [status, now, third, fourth, fifth, sixth] = reply as [AcquireReply['status'], ...Item[]];
   const nowMs = Number(now);
   if (status === 'granted') {
     const grant = { holdId, fence: Number(third), endMs: Number(fourth), isClaim: Number(fifth) === 1 };
