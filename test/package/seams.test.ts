@@ -9,7 +9,7 @@ import { root } from './packed.ts';
 const seams: readonly (readonly [path: string, reason: string])[] = [
   ['core/runtime/locks.ts', 'a `Locks` on a clock that a test drives'],
   ['core/scope/scope.ts', 'the scope that a request has'],
-  ['core/scope/branch.ts', 'what runs in that scope'],
+  ['core/scope/context.ts', 'what runs in that scope'],
   ['core/lock/acquire.ts', 'an acquire by a scope that is named'],
   ['http/guard.ts', 'a guard without a framework'],
   ['cli/store.ts', 'the store that the command opens'],

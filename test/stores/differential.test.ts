@@ -442,7 +442,7 @@ async function expectAsInMemory(
   casts: fc.Arbitrary<Cast>,
   examples: [Cast][],
 ): Promise<void> {
-  let fullest = 0;
+  let handOffs = 0;
   await fc.assert(
     fc.asyncProperty(casts, async (play) => {
       const id = `run-${randomUUID()}`;
@@ -450,13 +450,13 @@ async function expectAsInMemory(
       const memory = new Play(new MemoryStore({ clock }), id, play, (ms) => clock.skip(ms));
       const expected = await memory.run();
       const actual = await new Play(store, id, play, (ms) => server.pass(ms)).run();
-      fullest = Math.max(fullest, JSON.stringify(expected).split('"kind":"granted"').length - 1);
+      handOffs += JSON.stringify(expected).split('"kind":"granted"').length - 1;
       expect(actual).toEqual(expected);
     }),
     { seed, numRuns: runs, examples },
   );
   // The sequences were not idle: there were hand-offs between the processes.
-  expect(fullest).toBeGreaterThan(2);
+  expect(handOffs).toBeGreaterThan(10);
 }
 
 describe('MemoryStore and RedisStore', () => {

@@ -1025,7 +1025,7 @@ return {nowMs, held, waits}`,
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: 'b616ebfeca50b7985f194dd43a417e511af50bed',
+  sha1: '8b3fad5c86e447daf9598667ae4707d8c3410c82',
   source: `local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -1180,7 +1180,8 @@ for _, each in ipairs(dropExpired()) do wasHeld = wasHeld or each.id == hold end
 local held = readHold(hold)
 local text = queued and not held and redis.call('HGET', waiters, 'w:' .. hold)
 status = held and 'released' or wasHeld and 'expired' or text and 'cancelled' or 'absent'
-if status == 'absent' and tonumber(redis.call('ZSCORE', tombstones, hold) or 0) > nowMs then return {status, nowMs} end
+local buriedMs = status == 'absent' and tonumber(redis.call('ZSCORE', tombstones, hold) or 0) or 0
+if buriedMs > nowMs then return {buriedMs % 1 > 0 and 'released' or status, nowMs} end
 if held then remove(hold, string.match(held, '^%S+ (%S+)'), string.find(held, ' claim', 1, true)) end
 if text then
 local fields = fieldsOf('c:', readWaiter(hold, text).owner, {})
@@ -1192,7 +1193,7 @@ end
 if rememberMs ~= '0' then
 local buriedMs = nowMs + rememberMs
 redis.call('ZREMRANGEBYSCORE', tombstones, '-inf', nowMs)
-redis.call('ZADD', tombstones, 'NX', buriedMs, hold)
+redis.call('ZADD', tombstones, 'NX', buriedMs + (status == 'released' and 0.5 or 0), hold)
 buriedMs = math.max(buriedMs, tonumber(redis.call('HGET', lock, 'tombstones') or 0))
 redis.call('HSET', lock, 'format', '1', 'tombstones', buriedMs)
 redis.call('PEXPIRE', tombstones, buriedMs - nowMs)
@@ -1493,7 +1494,7 @@ return 1`,
 
 export const transfer: RedisScript = {
   name: 'transfer',
-  sha1: 'f9401a89efbd4a3b17d549c04a261628c8f2108c',
+  sha1: '5c0758c31c0883f8c6860c14a2287d638e8e3c92',
   source: `local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -1739,10 +1740,10 @@ count, ends, leastMode, onlyId, onlyOwner, onlyProcess = 1, endMs, mode, hold, o
 end
 if isInherited then remove(before, oldOwner, claim ~= '') end
 if rememberMs ~= '0' then
-local hold = before
+local hold, status = before, 'released'
 local buriedMs = nowMs + rememberMs
 redis.call('ZREMRANGEBYSCORE', tombstones, '-inf', nowMs)
-redis.call('ZADD', tombstones, 'NX', buriedMs, hold)
+redis.call('ZADD', tombstones, 'NX', buriedMs + (status == 'released' and 0.5 or 0), hold)
 buriedMs = math.max(buriedMs, tonumber(redis.call('HGET', lock, 'tombstones') or 0))
 redis.call('HSET', lock, 'format', '1', 'tombstones', buriedMs)
 redis.call('PEXPIRE', tombstones, buriedMs - nowMs)

@@ -28,7 +28,8 @@ if not status then
   local text = queued and not held and redis.call('HGET', waiters, 'w:' .. hold)
   status = held and 'released' or wasHeld and 'expired' or text and 'cancelled' or 'absent'
   -- A repeat: the first one has handed the lock off.
-  if status == 'absent' and tonumber(redis.call('ZSCORE', tombstones, hold) or 0) > nowMs then return {status, nowMs} end
+  local buriedMs = status == 'absent' and tonumber(redis.call('ZSCORE', tombstones, hold) or 0) or 0
+  if buriedMs > nowMs then return {buriedMs % 1 > 0 and 'released' or status, nowMs} end
   if held then remove(hold, string.match(held, '^%S+ (%S+)'), string.find(held, ' claim', 1, true)) end
   if text then
     local fields = fieldsOf('c:', readWaiter(hold, text).owner, {})

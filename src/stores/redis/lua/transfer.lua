@@ -43,7 +43,7 @@ else
 end
 if isInherited then remove(before, oldOwner, claim ~= '') end
 if rememberMs ~= '0' then
-  local hold = before
+  local hold, status = before, 'released'
   --@include parts/bury
 end
 local granted, taken, handOffWithin, tellGranted, handsOff = {}, {}, nil, nil, false

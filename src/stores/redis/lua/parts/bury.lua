@@ -1,7 +1,7 @@
--- Remembers the release of `hold` for as long as an acquire of it may still arrive.
+-- Remembers the release of `hold` for as long as an acquire of it may still arrive, and by `status` whether it had held.
 local buriedMs = nowMs + rememberMs
 redis.call('ZREMRANGEBYSCORE', tombstones, '-inf', nowMs)
-redis.call('ZADD', tombstones, 'NX', buriedMs, hold)
+redis.call('ZADD', tombstones, 'NX', buriedMs + (status == 'released' and 0.5 or 0), hold)
 buriedMs = math.max(buriedMs, tonumber(redis.call('HGET', lock, 'tombstones') or 0))
 redis.call('HSET', lock, 'format', FORMAT_NUMBER, 'tombstones', buriedMs)
 redis.call('PEXPIRE', tombstones, buriedMs - nowMs)

@@ -32,7 +32,7 @@
 --   p:<process>  until when the process is live, ms; in a cluster also the server on which it listens in this slot
 --   s:<process>  `suspended`: passed over until it polls; `owed`: it polled since, and is granted the next time even if it can't
 --                be reached
--- KEYS[6] …:tombstones, a zset
+-- KEYS[6] …:tombstones, a zset; a half more if it had held
 --   <hold>       a release that came before its acquire -> until when that acquire is cancelled, ms
 --
 --@define FORMAT_NUMBER '1'
