@@ -91,7 +91,12 @@ export class RedisCalls implements HoldCalls {
     if (!this.#scripts.isConnected) return connected(driver, 'release').then(() => this.release(request, terms));
     const keys = keysOf(prefix, request.id);
     const rememberMs = history.mayAcquireArrive(request) ? terms.tombstoneMs : 0;
-    const args: Item[] = [...keys, request.holdId, rememberMs, `${request.process} ${recordTtlMs} ${channels}`];
+    const args: Item[] = [
+      ...keys,
+      request.holdId,
+      rememberMs,
+      `${request.process} ${request.owner} ${recordTtlMs} ${channels}`,
+    ];
     if (terms.announce) args.push(request.id);
     const epoch = driver.connectionEpoch();
     const read = (reply: unknown): ReleaseReply => {

@@ -3,7 +3,7 @@ import type { RedisScript } from './scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: 'db2826d5b21491bf027d7cb46579b602fa1a5c5c',
+  sha1: '6443267cf59931a0e152c2b58e4d0f43e1977cf1',
   source: `local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -67,19 +67,22 @@ end
 local function isAncestor(ancestor, owner)
 return ancestor == owner or string.sub(owner, 1, #ancestor + 1) == ancestor .. '/'
 end
-local function familyOf(owner)
-if count == 0 or not several and not isAncestor(onlyOwner, owner) then return 0, 0, 0 end
-if not several then return 1, #fieldsOf('', onlyOwner, {}), onlyOwner == owner and 1 or 0 end
-local sum, depth, numbers = 0, 0, redis.call('HMGET', holds, unpack(fieldsOf('o:', owner, {})))
-for i, number in ipairs(numbers) do
-if number then sum, depth = sum + number, i end
-end
-return sum, depth, tonumber(numbers[#numbers] or 0)
-end
 local function readHold(id)
 if several then return redis.call('HGET', holds, 'h:' .. id) end
 if id ~= onlyId then return nil end
 return onlyProcess .. ' ' .. onlyOwner .. ' ' .. leastMode .. ' ' .. fence .. ' 1' .. (claims > 0 and ' claim' or '')
+end
+local function familyOf(owner, id)
+if not several then
+if count == 0 or not isAncestor(onlyOwner, owner) then return 0, 0, 0, readHold(id) end
+return 1, #fieldsOf('', onlyOwner, {}), onlyOwner == owner and 1 or 0, readHold(id)
+end
+local found = redis.call('HMGET', holds, unpack(fieldsOf('o:', owner, {'h:' .. (id or '')})))
+local sum, depth = 0, 0
+for i = 2, #found do
+if found[i] then sum, depth = sum + found[i], i - 1 end
+end
+return sum, depth, tonumber(found[#found] or 0), found[1]
 end
 local function listHolds(from, to, most)
 local ids, list = count > 0 and {onlyId, ends} or {}, {}
@@ -115,13 +118,14 @@ isMixed = most > limitOf(leastMode)
 redis.call('HSET', lock, 'mode', leastMode)
 if not isMixed then redis.call('HDEL', lock, 'mixed') end
 end
-local function remove(id, owner, isClaim)
+local function remove(id, owner, isClaim, number)
 if count == 1 then return clear() end
 redis.call('ZREM', leases, id)
-if redis.call('HINCRBY', holds, 'o:' .. owner, -1) == 0 then
+if (number or redis.call('HGET', holds, 'o:' .. owner)) == '1' then
 redis.call('HDEL', holds, 'h:' .. id, 'o:' .. owner)
 else
 redis.call('HDEL', holds, 'h:' .. id)
+redis.call('HINCRBY', holds, 'o:' .. owner, -1)
 end
 local _, latest = unpack(redis.call('ZRANGE', leases, -1, -1, 'WITHSCORES'))
 count, ends = count - 1, tonumber(latest or ends)
@@ -157,6 +161,7 @@ text or '- - write 0 0 0', '^(%S+) (%S+) (%S+) (%d+) (%S+) (%d+)$'
 return {id = id, process = process, owner = owner, mode = mode, claimMs = claimMs, priority = priority, sinceUs = sinceUs}
 end
 local function placeOf(sinceUs, priority, front)
+if priority == '0' and front == 0 then return sinceUs end
 return sinceUs - priority * 1e7 - front * 1e14
 end
 local function dequeue(id, fields, said, from)
@@ -179,7 +184,7 @@ redis.call('DEL', waiters)
 redis.call('HDEL', lock, 'queued')
 queued = false
 end
-local function listenersOf(name)
+local listenersOf = isCluster and function(name)
 local number, server = redis.pcall('PUBSUB', 'SHARDNUMSUB', lock .. ':' .. name)[2], redis.pcall('CLUSTER', 'MYID')
 return number or 0, type(server) == 'string' and ' ' .. server or ''
 end
@@ -197,18 +202,11 @@ if redis.call('PTTL', waiters) >= spanMs then return end
 redis.call('PEXPIRE', queue, 2 * spanMs)
 redis.call('PEXPIRE', waiters, 2 * spanMs)
 end
-local isWaiting, isHeld, isBlocked, granted, taken, handsOff = said[3], readHold(hold), false, {}, {}, true
+local isWaiting, isBlocked, granted, taken, handsOff = said[3], false, {}, {}, true
 local handOffWithin, tellGranted, reply
+local family, depth, number, isHeld = familyOf(owner, hold)
 local isPoll = isWaiting or isHeld
 if isWaiting then markLive() end
-local function comesFirst()
-if isWaiting or mayQueue == '0' or redis.call('ZCARD', queue) >= tonumber(maxWaiters) then return false end
-local _, first = unpack(redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES'))
-if placeOf(nowUs, priority, 0) >= tonumber(first) then return false end
-markLive()
-return true
-end
-local family, depth, number = familyOf(owner)
 if family > 0 or count == 0 or limitOf(leastMode) > 1 or queued == 'front' then
 local function branchesBeside(owner)
 local others, above, number = {}, {}, 0
@@ -418,12 +416,18 @@ end
 if isAdmitted and first and first ~= true and not taken[first.id] then tell(first.process, 'next ' .. first.id) end
 tellGranted(1)
 isBlocked = first and (first == true and not isWaiting or first ~= true and not taken[first.id])
-family, depth, number = familyOf(owner)
 if not queued then said = {} end
 if #granted > 0 then
-isHeld = readHold(hold)
+family, depth, number, isHeld = familyOf(owner, hold)
 if queued then said = redis.call('HMGET', waiters, unpack(fields)) end
 end
+end
+local function comesFirst()
+if isWaiting or mayQueue == '0' or redis.call('ZCARD', queue) >= tonumber(maxWaiters) then return false end
+local _, first = unpack(redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES'))
+if tonumber(placeOf(nowUs, priority, 0)) >= tonumber(first) then return false end
+markLive()
+return true
 end
 if isHeld then
 if count == 1 and least > tonumber(fence) then
@@ -553,7 +557,7 @@ return redis.call('ZRANGE', KEYS[1], '+inf', '(' .. nowMs, 'BYSCORE', 'REV', 'LI
 
 export const forceRelease: RedisScript = {
   name: 'force-release',
-  sha1: 'ba69e89c38c754663a3827895535d6f121dc6e57',
+  sha1: 'cf73d8dc4920a9239c9ffc62f5c3116400ff6861',
   source: `local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -586,19 +590,22 @@ end
 local function isAncestor(ancestor, owner)
 return ancestor == owner or string.sub(owner, 1, #ancestor + 1) == ancestor .. '/'
 end
-local function familyOf(owner)
-if count == 0 or not several and not isAncestor(onlyOwner, owner) then return 0, 0, 0 end
-if not several then return 1, #fieldsOf('', onlyOwner, {}), onlyOwner == owner and 1 or 0 end
-local sum, depth, numbers = 0, 0, redis.call('HMGET', holds, unpack(fieldsOf('o:', owner, {})))
-for i, number in ipairs(numbers) do
-if number then sum, depth = sum + number, i end
-end
-return sum, depth, tonumber(numbers[#numbers] or 0)
-end
 local function readHold(id)
 if several then return redis.call('HGET', holds, 'h:' .. id) end
 if id ~= onlyId then return nil end
 return onlyProcess .. ' ' .. onlyOwner .. ' ' .. leastMode .. ' ' .. fence .. ' 1' .. (claims > 0 and ' claim' or '')
+end
+local function familyOf(owner, id)
+if not several then
+if count == 0 or not isAncestor(onlyOwner, owner) then return 0, 0, 0, readHold(id) end
+return 1, #fieldsOf('', onlyOwner, {}), onlyOwner == owner and 1 or 0, readHold(id)
+end
+local found = redis.call('HMGET', holds, unpack(fieldsOf('o:', owner, {'h:' .. (id or '')})))
+local sum, depth = 0, 0
+for i = 2, #found do
+if found[i] then sum, depth = sum + found[i], i - 1 end
+end
+return sum, depth, tonumber(found[#found] or 0), found[1]
 end
 local function listHolds(from, to, most)
 local ids, list = count > 0 and {onlyId, ends} or {}, {}
@@ -622,6 +629,7 @@ text or '- - write 0 0 0', '^(%S+) (%S+) (%S+) (%d+) (%S+) (%d+)$'
 return {id = id, process = process, owner = owner, mode = mode, claimMs = claimMs, priority = priority, sinceUs = sinceUs}
 end
 local function placeOf(sinceUs, priority, front)
+if priority == '0' and front == 0 then return sinceUs end
 return sinceUs - priority * 1e7 - front * 1e14
 end
 local function dequeue(id, fields, said, from)
@@ -644,7 +652,7 @@ redis.call('DEL', waiters)
 redis.call('HDEL', lock, 'queued')
 queued = false
 end
-local function listenersOf(name)
+local listenersOf = isCluster and function(name)
 local number, server = redis.pcall('PUBSUB', 'SHARDNUMSUB', lock .. ':' .. name)[2], redis.pcall('CLUSTER', 'MYID')
 return number or 0, type(server) == 'string' and ' ' .. server or ''
 end
@@ -667,13 +675,14 @@ isMixed = most > limitOf(leastMode)
 redis.call('HSET', lock, 'mode', leastMode)
 if not isMixed then redis.call('HDEL', lock, 'mixed') end
 end
-local function remove(id, owner, isClaim)
+local function remove(id, owner, isClaim, number)
 if count == 1 then return clear() end
 redis.call('ZREM', leases, id)
-if redis.call('HINCRBY', holds, 'o:' .. owner, -1) == 0 then
+if (number or redis.call('HGET', holds, 'o:' .. owner)) == '1' then
 redis.call('HDEL', holds, 'h:' .. id, 'o:' .. owner)
 else
 redis.call('HDEL', holds, 'h:' .. id)
+redis.call('HINCRBY', holds, 'o:' .. owner, -1)
 end
 local _, latest = unpack(redis.call('ZRANGE', leases, -1, -1, 'WITHSCORES'))
 count, ends = count - 1, tonumber(latest or ends)
@@ -912,7 +921,7 @@ return 1`,
 
 export const inspect: RedisScript = {
   name: 'inspect',
-  sha1: '55bb6d96e0e21f1a558247490ff17db7661d6b32',
+  sha1: '32afa511dab4079d1d691e2506c9ca1fd32622ba',
   source: `local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -943,19 +952,22 @@ end
 local function isAncestor(ancestor, owner)
 return ancestor == owner or string.sub(owner, 1, #ancestor + 1) == ancestor .. '/'
 end
-local function familyOf(owner)
-if count == 0 or not several and not isAncestor(onlyOwner, owner) then return 0, 0, 0 end
-if not several then return 1, #fieldsOf('', onlyOwner, {}), onlyOwner == owner and 1 or 0 end
-local sum, depth, numbers = 0, 0, redis.call('HMGET', holds, unpack(fieldsOf('o:', owner, {})))
-for i, number in ipairs(numbers) do
-if number then sum, depth = sum + number, i end
-end
-return sum, depth, tonumber(numbers[#numbers] or 0)
-end
 local function readHold(id)
 if several then return redis.call('HGET', holds, 'h:' .. id) end
 if id ~= onlyId then return nil end
 return onlyProcess .. ' ' .. onlyOwner .. ' ' .. leastMode .. ' ' .. fence .. ' 1' .. (claims > 0 and ' claim' or '')
+end
+local function familyOf(owner, id)
+if not several then
+if count == 0 or not isAncestor(onlyOwner, owner) then return 0, 0, 0, readHold(id) end
+return 1, #fieldsOf('', onlyOwner, {}), onlyOwner == owner and 1 or 0, readHold(id)
+end
+local found = redis.call('HMGET', holds, unpack(fieldsOf('o:', owner, {'h:' .. (id or '')})))
+local sum, depth = 0, 0
+for i = 2, #found do
+if found[i] then sum, depth = sum + found[i], i - 1 end
+end
+return sum, depth, tonumber(found[#found] or 0), found[1]
 end
 local function listHolds(from, to, most)
 local ids, list = count > 0 and {onlyId, ends} or {}, {}
@@ -980,6 +992,7 @@ text or '- - write 0 0 0', '^(%S+) (%S+) (%S+) (%d+) (%S+) (%d+)$'
 return {id = id, process = process, owner = owner, mode = mode, claimMs = claimMs, priority = priority, sinceUs = sinceUs}
 end
 local function placeOf(sinceUs, priority, front)
+if priority == '0' and front == 0 then return sinceUs end
 return sinceUs - priority * 1e7 - front * 1e14
 end
 local function dequeue(id, fields, said, from)
@@ -1002,7 +1015,7 @@ redis.call('DEL', waiters)
 redis.call('HDEL', lock, 'queued')
 queued = false
 end
-local function listenersOf(name)
+local listenersOf = isCluster and function(name)
 local number, server = redis.pcall('PUBSUB', 'SHARDNUMSUB', lock .. ':' .. name)[2], redis.pcall('CLUSTER', 'MYID')
 return number or 0, type(server) == 'string' and ' ' .. server or ''
 end
@@ -1025,7 +1038,7 @@ return {nowMs, held, waits}`,
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: '8b3fad5c86e447daf9598667ae4707d8c3410c82',
+  sha1: '877ebfb343c60e34d8cd69f86aa7479a56184210',
   source: `local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -1039,7 +1052,7 @@ redis.call('HDEL', lock, 'ends', 'hold', 'owner', 'process', 'mode', 'claims')
 if not queued and rememberMs == '0' and not announced then return nowMs end
 status, ends = 'released', 0
 end
-local process, ttlMs, channels = string.match(ARGV[3], '^(%S+) (%d+) (%S+)$')
+local process, owner, ttlMs, channels = string.match(ARGV[3], '^(%S+) (%S+) (%d+) (%S+)$')
 local several, leastMode, isMixed, claims, onlyId, onlyOwner, onlyProcess, grants
 if ends > 0 then
 several, leastMode, isMixed, claims, onlyId, onlyOwner, onlyProcess, grants = unpack(redis.call(
@@ -1064,19 +1077,22 @@ end
 local function isAncestor(ancestor, owner)
 return ancestor == owner or string.sub(owner, 1, #ancestor + 1) == ancestor .. '/'
 end
-local function familyOf(owner)
-if count == 0 or not several and not isAncestor(onlyOwner, owner) then return 0, 0, 0 end
-if not several then return 1, #fieldsOf('', onlyOwner, {}), onlyOwner == owner and 1 or 0 end
-local sum, depth, numbers = 0, 0, redis.call('HMGET', holds, unpack(fieldsOf('o:', owner, {})))
-for i, number in ipairs(numbers) do
-if number then sum, depth = sum + number, i end
-end
-return sum, depth, tonumber(numbers[#numbers] or 0)
-end
 local function readHold(id)
 if several then return redis.call('HGET', holds, 'h:' .. id) end
 if id ~= onlyId then return nil end
 return onlyProcess .. ' ' .. onlyOwner .. ' ' .. leastMode .. ' ' .. fence .. ' 1' .. (claims > 0 and ' claim' or '')
+end
+local function familyOf(owner, id)
+if not several then
+if count == 0 or not isAncestor(onlyOwner, owner) then return 0, 0, 0, readHold(id) end
+return 1, #fieldsOf('', onlyOwner, {}), onlyOwner == owner and 1 or 0, readHold(id)
+end
+local found = redis.call('HMGET', holds, unpack(fieldsOf('o:', owner, {'h:' .. (id or '')})))
+local sum, depth = 0, 0
+for i = 2, #found do
+if found[i] then sum, depth = sum + found[i], i - 1 end
+end
+return sum, depth, tonumber(found[#found] or 0), found[1]
 end
 local function listHolds(from, to, most)
 local ids, list = count > 0 and {onlyId, ends} or {}, {}
@@ -1100,6 +1116,7 @@ text or '- - write 0 0 0', '^(%S+) (%S+) (%S+) (%d+) (%S+) (%d+)$'
 return {id = id, process = process, owner = owner, mode = mode, claimMs = claimMs, priority = priority, sinceUs = sinceUs}
 end
 local function placeOf(sinceUs, priority, front)
+if priority == '0' and front == 0 then return sinceUs end
 return sinceUs - priority * 1e7 - front * 1e14
 end
 local function dequeue(id, fields, said, from)
@@ -1122,7 +1139,7 @@ redis.call('DEL', waiters)
 redis.call('HDEL', lock, 'queued')
 queued = false
 end
-local function listenersOf(name)
+local listenersOf = isCluster and function(name)
 local number, server = redis.pcall('PUBSUB', 'SHARDNUMSUB', lock .. ':' .. name)[2], redis.pcall('CLUSTER', 'MYID')
 return number or 0, type(server) == 'string' and ' ' .. server or ''
 end
@@ -1146,13 +1163,14 @@ isMixed = most > limitOf(leastMode)
 redis.call('HSET', lock, 'mode', leastMode)
 if not isMixed then redis.call('HDEL', lock, 'mixed') end
 end
-local function remove(id, owner, isClaim)
+local function remove(id, owner, isClaim, number)
 if count == 1 then return clear() end
 redis.call('ZREM', leases, id)
-if redis.call('HINCRBY', holds, 'o:' .. owner, -1) == 0 then
+if (number or redis.call('HGET', holds, 'o:' .. owner)) == '1' then
 redis.call('HDEL', holds, 'h:' .. id, 'o:' .. owner)
 else
 redis.call('HDEL', holds, 'h:' .. id)
+redis.call('HINCRBY', holds, 'o:' .. owner, -1)
 end
 local _, latest = unpack(redis.call('ZRANGE', leases, -1, -1, 'WITHSCORES'))
 count, ends = count - 1, tonumber(latest or ends)
@@ -1177,14 +1195,15 @@ return ended
 end
 local wasHeld = false
 for _, each in ipairs(dropExpired()) do wasHeld = wasHeld or each.id == hold end
-local held = readHold(hold)
+local held, number = not several and readHold(hold), nil
+if several then held, number = unpack(redis.call('HMGET', holds, 'h:' .. hold, 'o:' .. owner)) end
 local text = queued and not held and redis.call('HGET', waiters, 'w:' .. hold)
 status = held and 'released' or wasHeld and 'expired' or text and 'cancelled' or 'absent'
 local buriedMs = status == 'absent' and tonumber(redis.call('ZSCORE', tombstones, hold) or 0) or 0
 if buriedMs > nowMs then return {buriedMs % 1 > 0 and 'released' or status, nowMs} end
-if held then remove(hold, string.match(held, '^%S+ (%S+)'), string.find(held, ' claim', 1, true)) end
+if held then remove(hold, owner, string.find(held, ' claim', 1, true), number) end
 if text then
-local fields = fieldsOf('c:', readWaiter(hold, text).owner, {})
+local fields = fieldsOf('c:', owner, {})
 local isOnly = redis.call('ZCARD', queue) == 1
 dequeue(hold, fields, redis.call('HMGET', waiters, unpack(fields)), 1)
 if isOnly then sweep() end
@@ -1494,7 +1513,7 @@ return 1`,
 
 export const transfer: RedisScript = {
   name: 'transfer',
-  sha1: '5c0758c31c0883f8c6860c14a2287d638e8e3c92',
+  sha1: '6253b06fd943418080cb8bf876ee39365047f821',
   source: `local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -1526,19 +1545,22 @@ end
 local function isAncestor(ancestor, owner)
 return ancestor == owner or string.sub(owner, 1, #ancestor + 1) == ancestor .. '/'
 end
-local function familyOf(owner)
-if count == 0 or not several and not isAncestor(onlyOwner, owner) then return 0, 0, 0 end
-if not several then return 1, #fieldsOf('', onlyOwner, {}), onlyOwner == owner and 1 or 0 end
-local sum, depth, numbers = 0, 0, redis.call('HMGET', holds, unpack(fieldsOf('o:', owner, {})))
-for i, number in ipairs(numbers) do
-if number then sum, depth = sum + number, i end
-end
-return sum, depth, tonumber(numbers[#numbers] or 0)
-end
 local function readHold(id)
 if several then return redis.call('HGET', holds, 'h:' .. id) end
 if id ~= onlyId then return nil end
 return onlyProcess .. ' ' .. onlyOwner .. ' ' .. leastMode .. ' ' .. fence .. ' 1' .. (claims > 0 and ' claim' or '')
+end
+local function familyOf(owner, id)
+if not several then
+if count == 0 or not isAncestor(onlyOwner, owner) then return 0, 0, 0, readHold(id) end
+return 1, #fieldsOf('', onlyOwner, {}), onlyOwner == owner and 1 or 0, readHold(id)
+end
+local found = redis.call('HMGET', holds, unpack(fieldsOf('o:', owner, {'h:' .. (id or '')})))
+local sum, depth = 0, 0
+for i = 2, #found do
+if found[i] then sum, depth = sum + found[i], i - 1 end
+end
+return sum, depth, tonumber(found[#found] or 0), found[1]
 end
 local function listHolds(from, to, most)
 local ids, list = count > 0 and {onlyId, ends} or {}, {}
@@ -1562,6 +1584,7 @@ text or '- - write 0 0 0', '^(%S+) (%S+) (%S+) (%d+) (%S+) (%d+)$'
 return {id = id, process = process, owner = owner, mode = mode, claimMs = claimMs, priority = priority, sinceUs = sinceUs}
 end
 local function placeOf(sinceUs, priority, front)
+if priority == '0' and front == 0 then return sinceUs end
 return sinceUs - priority * 1e7 - front * 1e14
 end
 local function dequeue(id, fields, said, from)
@@ -1584,7 +1607,7 @@ redis.call('DEL', waiters)
 redis.call('HDEL', lock, 'queued')
 queued = false
 end
-local function listenersOf(name)
+local listenersOf = isCluster and function(name)
 local number, server = redis.pcall('PUBSUB', 'SHARDNUMSUB', lock .. ':' .. name)[2], redis.pcall('CLUSTER', 'MYID')
 return number or 0, type(server) == 'string' and ' ' .. server or ''
 end
@@ -1607,13 +1630,14 @@ isMixed = most > limitOf(leastMode)
 redis.call('HSET', lock, 'mode', leastMode)
 if not isMixed then redis.call('HDEL', lock, 'mixed') end
 end
-local function remove(id, owner, isClaim)
+local function remove(id, owner, isClaim, number)
 if count == 1 then return clear() end
 redis.call('ZREM', leases, id)
-if redis.call('HINCRBY', holds, 'o:' .. owner, -1) == 0 then
+if (number or redis.call('HGET', holds, 'o:' .. owner)) == '1' then
 redis.call('HDEL', holds, 'h:' .. id, 'o:' .. owner)
 else
 redis.call('HDEL', holds, 'h:' .. id)
+redis.call('HINCRBY', holds, 'o:' .. owner, -1)
 end
 local _, latest = unpack(redis.call('ZRANGE', leases, -1, -1, 'WITHSCORES'))
 count, ends = count - 1, tonumber(latest or ends)
@@ -1907,7 +1931,7 @@ return {'granted', nowMs, fence, endMs}`,
 
 export const wait: RedisScript = {
   name: 'wait',
-  sha1: '7eb5ca44e9a29d3fd8f6af018ac674d5f3650cc6',
+  sha1: '02f5e87daead0da37defdbc26764a054bb28b2ca',
   source: `local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -1938,19 +1962,22 @@ end
 local function isAncestor(ancestor, owner)
 return ancestor == owner or string.sub(owner, 1, #ancestor + 1) == ancestor .. '/'
 end
-local function familyOf(owner)
-if count == 0 or not several and not isAncestor(onlyOwner, owner) then return 0, 0, 0 end
-if not several then return 1, #fieldsOf('', onlyOwner, {}), onlyOwner == owner and 1 or 0 end
-local sum, depth, numbers = 0, 0, redis.call('HMGET', holds, unpack(fieldsOf('o:', owner, {})))
-for i, number in ipairs(numbers) do
-if number then sum, depth = sum + number, i end
-end
-return sum, depth, tonumber(numbers[#numbers] or 0)
-end
 local function readHold(id)
 if several then return redis.call('HGET', holds, 'h:' .. id) end
 if id ~= onlyId then return nil end
 return onlyProcess .. ' ' .. onlyOwner .. ' ' .. leastMode .. ' ' .. fence .. ' 1' .. (claims > 0 and ' claim' or '')
+end
+local function familyOf(owner, id)
+if not several then
+if count == 0 or not isAncestor(onlyOwner, owner) then return 0, 0, 0, readHold(id) end
+return 1, #fieldsOf('', onlyOwner, {}), onlyOwner == owner and 1 or 0, readHold(id)
+end
+local found = redis.call('HMGET', holds, unpack(fieldsOf('o:', owner, {'h:' .. (id or '')})))
+local sum, depth = 0, 0
+for i = 2, #found do
+if found[i] then sum, depth = sum + found[i], i - 1 end
+end
+return sum, depth, tonumber(found[#found] or 0), found[1]
 end
 local function listHolds(from, to, most)
 local ids, list = count > 0 and {onlyId, ends} or {}, {}
@@ -1975,6 +2002,7 @@ text or '- - write 0 0 0', '^(%S+) (%S+) (%S+) (%d+) (%S+) (%d+)$'
 return {id = id, process = process, owner = owner, mode = mode, claimMs = claimMs, priority = priority, sinceUs = sinceUs}
 end
 local function placeOf(sinceUs, priority, front)
+if priority == '0' and front == 0 then return sinceUs end
 return sinceUs - priority * 1e7 - front * 1e14
 end
 local function dequeue(id, fields, said, from)
@@ -1997,7 +2025,7 @@ redis.call('DEL', waiters)
 redis.call('HDEL', lock, 'queued')
 queued = false
 end
-local function listenersOf(name)
+local listenersOf = isCluster and function(name)
 local number, server = redis.pcall('PUBSUB', 'SHARDNUMSUB', lock .. ':' .. name)[2], redis.pcall('CLUSTER', 'MYID')
 return number or 0, type(server) == 'string' and ' ' .. server or ''
 end

@@ -58,19 +58,11 @@ local function markLive()
   redis.call('PEXPIRE', queue, 2 * spanMs)
   redis.call('PEXPIRE', waiters, 2 * spanMs)
 end
-local isWaiting, isHeld, isBlocked, granted, taken, handsOff = said[3], readHold(hold), false, {}, {}, true
+local isWaiting, isBlocked, granted, taken, handsOff = said[3], false, {}, {}, true
 local handOffWithin, tellGranted, reply
+local family, depth, number, isHeld = familyOf(owner, hold)
 local isPoll = isWaiting or isHeld
 if isWaiting then markLive() end
--- Whether a new waiter would be the first one, by its priority. Then it is one, and has its turn.
-local function comesFirst()
-  if isWaiting or mayQueue == '0' or redis.call('ZCARD', queue) >= tonumber(maxWaiters) then return false end
-  local _, first = unpack(redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES'))
-  if placeOf(nowUs, priority, 0) >= tonumber(first) then return false end
-  markLive()
-  return true
-end
-local family, depth, number = familyOf(owner)
 if family > 0 or count == 0 or limitOf(leastMode) > 1 or queued == 'front' then
   --@include parts/admit
   if queued then
@@ -79,12 +71,19 @@ if family > 0 or count == 0 or limitOf(leastMode) > 1 or queued == 'front' then
     tellGranted(1)
     -- A live waiter may stand behind those that were looked at. The caller may be that one, unless it is new.
     isBlocked = first and (first == true and not isWaiting or first ~= true and not taken[first.id])
-    family, depth, number = familyOf(owner)
     if not queued then said = {} end
     if #granted > 0 then
-      isHeld = readHold(hold)
+      family, depth, number, isHeld = familyOf(owner, hold)
       if queued then said = redis.call('HMGET', waiters, unpack(fields)) end
     end
+  end
+  -- Whether a new waiter would be the first one, by its priority. Then it is one, and has its turn.
+  local function comesFirst()
+    if isWaiting or mayQueue == '0' or redis.call('ZCARD', queue) >= tonumber(maxWaiters) then return false end
+    local _, first = unpack(redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES'))
+    if tonumber(placeOf(nowUs, priority, 0)) >= tonumber(first) then return false end
+    markLive()
+    return true
   end
   if isHeld then
     if count == 1 and least > tonumber(fence) then

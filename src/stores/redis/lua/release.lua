@@ -1,6 +1,6 @@
 -- release: remove the hold or the waiter, and hand the lock off.
 -- ARGV[1] hold   ARGV[2] for how long an acquire of this hold may still arrive, ms; 0 if none can
--- ARGV[3] "<process> <for how long the last fence is kept after a lease, ms> <prefix of the channels>"
+-- ARGV[3] "<process> <owner> <for how long the last fence is kept after a lease, ms> <prefix of the channels>"
 -- ARGV[4] the lock's name, to be announced if this leaves the lock free; or none
 -- Returns {'released' | 'expired' | 'cancelled' | 'absent', now, …}; … as parts/claims.lua says. `expired`: the lease was over,
 --   but nobody had taken the key. Or, in short, now alone: released, and nothing else is to say.
@@ -17,22 +17,23 @@ if only == hold and ends > nowMs then
   status, ends = 'released', 0
 end
 
-local process, ttlMs, channels = string.match(ARGV[3], '^(%S+) (%d+) (%S+)$')
+local process, owner, ttlMs, channels = string.match(ARGV[3], '^(%S+) (%S+) (%d+) (%S+)$')
 --@include parts/holds
 --@include parts/queue
 if not status then
   --@include parts/remove
   local wasHeld = false
   for _, each in ipairs(dropExpired()) do wasHeld = wasHeld or each.id == hold end
-  local held = readHold(hold)
+  local held, number = not several and readHold(hold), nil
+  if several then held, number = unpack(redis.call('HMGET', holds, 'h:' .. hold, 'o:' .. owner)) end
   local text = queued and not held and redis.call('HGET', waiters, 'w:' .. hold)
   status = held and 'released' or wasHeld and 'expired' or text and 'cancelled' or 'absent'
   -- A repeat: the first one has handed the lock off.
   local buriedMs = status == 'absent' and tonumber(redis.call('ZSCORE', tombstones, hold) or 0) or 0
   if buriedMs > nowMs then return {buriedMs % 1 > 0 and 'released' or status, nowMs} end
-  if held then remove(hold, string.match(held, '^%S+ (%S+)'), string.find(held, ' claim', 1, true)) end
+  if held then remove(hold, owner, string.find(held, ' claim', 1, true), number) end
   if text then
-    local fields = fieldsOf('c:', readWaiter(hold, text).owner, {})
+    local fields = fieldsOf('c:', owner, {})
     local isOnly = redis.call('ZCARD', queue) == 1
     dequeue(hold, fields, redis.call('HMGET', waiters, unpack(fields)), 1)
     if isOnly then sweep() end

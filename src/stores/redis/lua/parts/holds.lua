@@ -30,22 +30,26 @@ local function isAncestor(ancestor, owner)
   return ancestor == owner or string.sub(owner, 1, #ancestor + 1) == ancestor .. '/'
 end
 
--- How many holds an owner and its ancestors have together, how deep the deepest of these is, and how many the owner has.
-local function familyOf(owner)
-  if count == 0 or not several and not isAncestor(onlyOwner, owner) then return 0, 0, 0 end
-  if not several then return 1, #fieldsOf('', onlyOwner, {}), onlyOwner == owner and 1 or 0 end
-  local sum, depth, numbers = 0, 0, redis.call('HMGET', holds, unpack(fieldsOf('o:', owner, {})))
-  for i, number in ipairs(numbers) do
-    if number then sum, depth = sum + number, i end
-  end
-  return sum, depth, tonumber(numbers[#numbers] or 0)
-end
-
 -- Returns a hold, as the key of several says it; nothing if it is not there.
 local function readHold(id)
   if several then return redis.call('HGET', holds, 'h:' .. id) end
   if id ~= onlyId then return nil end
   return onlyProcess .. ' ' .. onlyOwner .. ' ' .. leastMode .. ' ' .. fence .. ' 1' .. (claims > 0 and ' claim' or '')
+end
+
+-- How many holds an owner and its ancestors have together, how deep the deepest of these is, and how many the owner has. Also
+-- returns a hold, as `readHold` does.
+local function familyOf(owner, id)
+  if not several then
+    if count == 0 or not isAncestor(onlyOwner, owner) then return 0, 0, 0, readHold(id) end
+    return 1, #fieldsOf('', onlyOwner, {}), onlyOwner == owner and 1 or 0, readHold(id)
+  end
+  local found = redis.call('HMGET', holds, unpack(fieldsOf('o:', owner, {'h:' .. (id or '')})))
+  local sum, depth = 0, 0
+  for i = 2, #found do
+    if found[i] then sum, depth = sum + found[i], i - 1 end
+  end
+  return sum, depth, tonumber(found[#found] or 0), found[1]
 end
 
 -- Returns the holds whose leases end in a time, in the order in which they were granted; of very many, those that end first.

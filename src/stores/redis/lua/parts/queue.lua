@@ -11,6 +11,7 @@ local function readWaiter(id, text)
 end
 
 local function placeOf(sinceUs, priority, front)
+  if priority == '0' and front == 0 then return sinceUs end
   return sinceUs - priority * DEGREE_US - front * FRONT_US
 end
 
@@ -41,7 +42,7 @@ end
 
 -- How many connections of a process listen in the lock's slot, and the name of this server of the cluster, behind a space; zero
 -- and none if the server can't tell, or the user may not ask.
-local function listenersOf(name)
+local listenersOf = isCluster and function(name)
   local number, server = redis.pcall('PUBSUB', 'SHARDNUMSUB', lock .. ':' .. name)[2], redis.pcall('CLUSTER', 'MYID')
   return number or 0, type(server) == 'string' and ' ' .. server or ''
 end

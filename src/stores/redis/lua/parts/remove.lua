@@ -23,14 +23,15 @@ local function findLeast()
   if not isMixed then redis.call('HDEL', lock, 'mixed') end
 end
 
--- Removes a hold.
-local function remove(id, owner, isClaim)
+-- Removes a hold. `number` is how many its owner has, if that is known.
+local function remove(id, owner, isClaim, number)
   if count == 1 then return clear() end
   redis.call('ZREM', leases, id)
-  if redis.call('HINCRBY', holds, 'o:' .. owner, -1) == 0 then
+  if (number or redis.call('HGET', holds, 'o:' .. owner)) == '1' then
     redis.call('HDEL', holds, 'h:' .. id, 'o:' .. owner)
   else
     redis.call('HDEL', holds, 'h:' .. id)
+    redis.call('HINCRBY', holds, 'o:' .. owner, -1)
   end
   local _, latest = unpack(redis.call('ZRANGE', leases, -1, -1, 'WITHSCORES'))
   count, ends = count - 1, tonumber(latest or ends)
