@@ -3,7 +3,7 @@ import type { RedisScript } from './scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: '6443267cf59931a0e152c2b58e4d0f43e1977cf1',
+  sha1: '60d42a138e2d1731ad21c0484d7138ed312d0a2b',
   source: `local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -381,8 +381,8 @@ end
 return found
 end
 handOffWithin = function(owner)
-local left = {}
-for _, waiter in ipairs(within(owner)) do
+local nested, left = within(owner), {}
+for _, waiter in ipairs(nested) do
 local family, _, number = familyOf(waiter.owner)
 if admits(waiter.owner, waiter.mode, family) then
 waiter.fields = fieldsOf('c:', waiter.owner, {'p:', 's:'})
@@ -396,8 +396,9 @@ for _, waiter in ipairs(left) do
 local _, depth = familyOf(waiter.owner)
 redis.call('ZADD', queue, 'LT', placeOf(waiter.sinceUs, waiter.priority, depth), waiter.id)
 redis.call('HSET', lock, 'queued', 'front')
-page, at, isLast, passed, queued = {}, 1, false, 0, 'front'
+queued = 'front'
 end
+if #nested > 0 then page, at, isLast, passed = {}, 1, false, 0 end
 end
 local isAdmitted = false
 while goesOn do
@@ -557,7 +558,7 @@ return redis.call('ZRANGE', KEYS[1], '+inf', '(' .. nowMs, 'BYSCORE', 'REV', 'LI
 
 export const forceRelease: RedisScript = {
   name: 'force-release',
-  sha1: 'cf73d8dc4920a9239c9ffc62f5c3116400ff6861',
+  sha1: '2ac3a215c6cc40d57b6d3a40d699b78e4c1d500d',
   source: `local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -881,8 +882,8 @@ end
 return found
 end
 handOffWithin = function(owner)
-local left = {}
-for _, waiter in ipairs(within(owner)) do
+local nested, left = within(owner), {}
+for _, waiter in ipairs(nested) do
 local family, _, number = familyOf(waiter.owner)
 if admits(waiter.owner, waiter.mode, family) then
 waiter.fields = fieldsOf('c:', waiter.owner, {'p:', 's:'})
@@ -896,8 +897,9 @@ for _, waiter in ipairs(left) do
 local _, depth = familyOf(waiter.owner)
 redis.call('ZADD', queue, 'LT', placeOf(waiter.sinceUs, waiter.priority, depth), waiter.id)
 redis.call('HSET', lock, 'queued', 'front')
-page, at, isLast, passed, queued = {}, 1, false, 0, 'front'
+queued = 'front'
 end
+if #nested > 0 then page, at, isLast, passed = {}, 1, false, 0 end
 end
 local isAdmitted = false
 while goesOn do
@@ -1038,7 +1040,7 @@ return {nowMs, held, waits}`,
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: '877ebfb343c60e34d8cd69f86aa7479a56184210',
+  sha1: '64b9e03768c86cbe7c9a482e62a7f918a4319112',
   source: `local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -1396,8 +1398,8 @@ end
 return found
 end
 handOffWithin = function(owner)
-local left = {}
-for _, waiter in ipairs(within(owner)) do
+local nested, left = within(owner), {}
+for _, waiter in ipairs(nested) do
 local family, _, number = familyOf(waiter.owner)
 if admits(waiter.owner, waiter.mode, family) then
 waiter.fields = fieldsOf('c:', waiter.owner, {'p:', 's:'})
@@ -1411,8 +1413,9 @@ for _, waiter in ipairs(left) do
 local _, depth = familyOf(waiter.owner)
 redis.call('ZADD', queue, 'LT', placeOf(waiter.sinceUs, waiter.priority, depth), waiter.id)
 redis.call('HSET', lock, 'queued', 'front')
-page, at, isLast, passed, queued = {}, 1, false, 0, 'front'
+queued = 'front'
 end
+if #nested > 0 then page, at, isLast, passed = {}, 1, false, 0 end
 end
 local isAdmitted = false
 while goesOn do
@@ -1513,7 +1516,7 @@ return 1`,
 
 export const transfer: RedisScript = {
   name: 'transfer',
-  sha1: '6253b06fd943418080cb8bf876ee39365047f821',
+  sha1: 'dbf355a151b5c7db9d1343f1f273a8ffda3bf57d',
   source: `local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -1890,8 +1893,8 @@ end
 return found
 end
 handOffWithin = function(owner)
-local left = {}
-for _, waiter in ipairs(within(owner)) do
+local nested, left = within(owner), {}
+for _, waiter in ipairs(nested) do
 local family, _, number = familyOf(waiter.owner)
 if admits(waiter.owner, waiter.mode, family) then
 waiter.fields = fieldsOf('c:', waiter.owner, {'p:', 's:'})
@@ -1905,8 +1908,9 @@ for _, waiter in ipairs(left) do
 local _, depth = familyOf(waiter.owner)
 redis.call('ZADD', queue, 'LT', placeOf(waiter.sinceUs, waiter.priority, depth), waiter.id)
 redis.call('HSET', lock, 'queued', 'front')
-page, at, isLast, passed, queued = {}, 1, false, 0, 'front'
+queued = 'front'
 end
+if #nested > 0 then page, at, isLast, passed = {}, 1, false, 0 end
 end
 local isAdmitted = false
 while goesOn do

@@ -28,8 +28,8 @@ end
 -- Grants claims to the waiters of an owner that was just granted, and of its descendants, as far as the holds admit them. The
 -- others advance before those who are not nested in a holder as deep.
 handOffWithin = function(owner)
-  local left = {}
-  for _, waiter in ipairs(within(owner)) do
+  local nested, left = within(owner), {}
+  for _, waiter in ipairs(nested) do
     local family, _, number = familyOf(waiter.owner)
     if admits(waiter.owner, waiter.mode, family) then
       waiter.fields = fieldsOf('c:', waiter.owner, {'p:', 's:'})
@@ -43,8 +43,10 @@ handOffWithin = function(owner)
     local _, depth = familyOf(waiter.owner)
     redis.call('ZADD', queue, 'LT', placeOf(waiter.sinceUs, waiter.priority, depth), waiter.id)
     redis.call('HSET', lock, 'queued', 'front')
-    page, at, isLast, passed, queued = {}, 1, false, 0, 'front'
+    queued = 'front'
   end
+  -- Those that were passed over may have been among them.
+  if #nested > 0 then page, at, isLast, passed = {}, 1, false, 0 end
 end
 
 -- After one that shares the lock, goes on until one that the holds do not admit; or until many were granted: then the process of
