@@ -3,7 +3,7 @@ import type { RedisScript } from './scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: '60d42a138e2d1731ad21c0484d7138ed312d0a2b',
+  sha1: 'eb369d44aa600d8bec69b38f4ba404fae0ebd38d',
   source: `local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -330,7 +330,13 @@ at, seen = at + 1, seen + 1
 end
 if passed == 0 then sweep() end
 end
-local first = handsOff and (count == 0 or limitOf(leastMode) > 1 or queued == 'front') and nextLive()
+local mayHandOff = handsOff and (count == 0 or limitOf(leastMode) > 1)
+if handsOff and not mayHandOff and queued == 'front' then
+local id, place = unpack(redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES'))
+local waiter = id and readWaiter(id, redis.call('HGET', waiters, 'w:' .. id))
+mayHandOff = id and tonumber(place) < tonumber(placeOf(waiter.sinceUs, waiter.priority, 0))
+end
+local first = mayHandOff and nextLive()
 local goesOn = first and first ~= true
 if goesOn and count == 0 then
 local hold, owner, process, mode, endMs, least = first.id, first.owner, first.process, first.mode, nowMs + first.claimMs, 0
@@ -558,7 +564,7 @@ return redis.call('ZRANGE', KEYS[1], '+inf', '(' .. nowMs, 'BYSCORE', 'REV', 'LI
 
 export const forceRelease: RedisScript = {
   name: 'force-release',
-  sha1: '2ac3a215c6cc40d57b6d3a40d699b78e4c1d500d',
+  sha1: 'b6e6c6f39e1af4838f2012acb04aea96992bcaf3',
   source: `local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -831,7 +837,13 @@ at, seen = at + 1, seen + 1
 end
 if passed == 0 then sweep() end
 end
-local first = handsOff and (count == 0 or limitOf(leastMode) > 1 or queued == 'front') and nextLive()
+local mayHandOff = handsOff and (count == 0 or limitOf(leastMode) > 1)
+if handsOff and not mayHandOff and queued == 'front' then
+local id, place = unpack(redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES'))
+local waiter = id and readWaiter(id, redis.call('HGET', waiters, 'w:' .. id))
+mayHandOff = id and tonumber(place) < tonumber(placeOf(waiter.sinceUs, waiter.priority, 0))
+end
+local first = mayHandOff and nextLive()
 local goesOn = first and first ~= true
 if goesOn and count == 0 then
 local hold, owner, process, mode, endMs, least = first.id, first.owner, first.process, first.mode, nowMs + first.claimMs, 0
@@ -1040,7 +1052,7 @@ return {nowMs, held, waits}`,
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: '64b9e03768c86cbe7c9a482e62a7f918a4319112',
+  sha1: '1108371d8a6c3ad3856b106114dfd486ebb85498',
   source: `local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -1286,7 +1298,13 @@ at, seen = at + 1, seen + 1
 end
 if passed == 0 then sweep() end
 end
-local first = handsOff and (count == 0 or limitOf(leastMode) > 1 or queued == 'front') and nextLive()
+local mayHandOff = handsOff and (count == 0 or limitOf(leastMode) > 1)
+if handsOff and not mayHandOff and queued == 'front' then
+local id, place = unpack(redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES'))
+local waiter = id and readWaiter(id, redis.call('HGET', waiters, 'w:' .. id))
+mayHandOff = id and tonumber(place) < tonumber(placeOf(waiter.sinceUs, waiter.priority, 0))
+end
+local first = mayHandOff and nextLive()
 local goesOn = first and first ~= true
 if goesOn and count == 0 then
 local hold, owner, process, mode, endMs, least = first.id, first.owner, first.process, first.mode, nowMs + first.claimMs, 0
@@ -1516,7 +1534,7 @@ return 1`,
 
 export const transfer: RedisScript = {
   name: 'transfer',
-  sha1: 'dbf355a151b5c7db9d1343f1f273a8ffda3bf57d',
+  sha1: '25141f8b02b8a971d4a3fb1b934baffe782ce0a5',
   source: `local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -1842,7 +1860,13 @@ at, seen = at + 1, seen + 1
 end
 if passed == 0 then sweep() end
 end
-local first = handsOff and (count == 0 or limitOf(leastMode) > 1 or queued == 'front') and nextLive()
+local mayHandOff = handsOff and (count == 0 or limitOf(leastMode) > 1)
+if handsOff and not mayHandOff and queued == 'front' then
+local id, place = unpack(redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES'))
+local waiter = id and readWaiter(id, redis.call('HGET', waiters, 'w:' .. id))
+mayHandOff = id and tonumber(place) < tonumber(placeOf(waiter.sinceUs, waiter.priority, 0))
+end
+local first = mayHandOff and nextLive()
 local goesOn = first and first ~= true
 if goesOn and count == 0 then
 local hold, owner, process, mode, endMs, least = first.id, first.owner, first.process, first.mode, nowMs + first.claimMs, 0

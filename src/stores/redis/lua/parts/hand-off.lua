@@ -77,8 +77,14 @@ local function nextLive()
   if passed == 0 then sweep() end
 end
 
--- A holder that is alone admits nobody but its descendants, who stand in front.
-local first = handsOff and (count == 0 or limitOf(leastMode) > 1 or queued == 'front') and nextLive()
+-- A holder that is alone admits nobody but its descendants, who stand in front. The lock says only that there may be some.
+local mayHandOff = handsOff and (count == 0 or limitOf(leastMode) > 1)
+if handsOff and not mayHandOff and queued == 'front' then
+  local id, place = unpack(redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES'))
+  local waiter = id and readWaiter(id, redis.call('HGET', waiters, 'w:' .. id))
+  mayHandOff = id and tonumber(place) < tonumber(placeOf(waiter.sinceUs, waiter.priority, 0))
+end
+local first = mayHandOff and nextLive()
 local goesOn = first and first ~= true
 if goesOn and count == 0 then
   local hold, owner, process, mode, endMs, least = first.id, first.owner, first.process, first.mode, nowMs + first.claimMs, 0
