@@ -50,7 +50,7 @@ describe('the memory that locks take', () => {
     expect(await info('keyspace', 'keys')).toBeGreaterThanOrEqual(count);
     expect(await info('keyspace', 'expires')).toBe(await info('keyspace', 'keys'));
     expect(await info('keyspace', 'avg_ttl')).toBeLessThan(2 * 3_600_000);
-    const [, told] = /and\s+(\d+)\s+once\s+it\s+is\s+free/.exec(readDocument('docs/stores/redis.md')) ?? [];
+    const [, told] = /about (\d+)\s+bytes\s+a\s+key,\s+all\s+included/.exec(readDocument('docs/stores/redis.md')) ?? [];
     expect(perKey).toBeLessThan(1.25 * Number(told));
   }, 600_000);
 });

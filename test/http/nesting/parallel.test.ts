@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { lock, traceHeaders } from 'reenlock';
-import { gate } from '../../support/gate.ts';
+import { type Gate, gate } from '../../support/gate.ts';
 import { bare } from '../../support/http/bare-app.ts';
 import type { Handler } from '../../support/http/frameworks.ts';
 import { Balance, called, describeServices } from '../../support/http/services.ts';
@@ -130,16 +130,27 @@ describeServices('Work that one request does at once', (start) => {
         return keys.map((key) => key.length);
       });
     });
-    const field = (item: string): Field => {
-      return () => lock.run(`item ${item}`, () => prices.load(item));
+    /** A field that asks once both fields of `together` are inside: only then does one batch serve them. */
+    const field = (item: string, together: { inside: number; readonly all: Gate }): Field => {
+      return () =>
+        lock.run(`item ${item}`, async () => {
+          together.inside += 1;
+          if (together.inside === 2) together.all.open();
+          await together.all;
+          return prices.load(item);
+        });
     };
+    const [early, later] = [
+      { inside: 0, all: gate() },
+      { inside: 0, all: gate() },
+    ];
     const late = (item: string): Field => {
-      return (args) => firstInside.then(() => field(item)(args));
+      return (args) => firstInside.then(() => field(item, later)(args));
     };
-    const fields = { a: field('one'), b: field('three'), c: late('late 1'), d: late('late 22') };
+    const fields = { a: field('one', early), b: field('three', early), c: late('late 1'), d: late('late 22') };
     const answer = await answerOf(path, async (call) => call.send(await resolved(fields, 1)));
     expect(answer).toEqual({ a: 3, b: 5, c: 6, d: 7 });
-    expect(batches.length).toBeLessThan(4);
+    expect(batches.map((keys) => keys.length)).toEqual([2, 2]);
     expect(uses.value).toBe(4);
   });
 
