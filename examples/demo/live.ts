@@ -32,11 +32,12 @@ export async function showBoard(): Promise<void> {
       if (!isOver) await fetch(`${url}/orders/${orders[index % orders.length]}`, { method: 'POST' });
     }
   };
-  const visitors = Array.from({ length: 9 }, (_, index) => visit(index));
+  // From the start: a visit that comes as the server closes may fail before anybody waits for it.
+  const visitors = Promise.allSettled(Array.from({ length: 9 }, (_, index) => visit(index)));
   await new Promise((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, resolve);
   });
   isOver = true;
   await closeServer(server, locks, { drainMs: 5_000 });
-  await Promise.allSettled(visitors);
+  await visitors;
 }
