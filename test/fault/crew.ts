@@ -94,6 +94,8 @@ export class Client {
     this.#befell = befell;
     this.#script = startScript(join(__dirname, 'processes/client.ts'), {
       args: [JSON.stringify(setup)],
+      // Processes share some traces on purpose, to enter each other's holds again.
+      env: { NODE_OPTIONS: '--disable-warning=LOCK_OVERLAP' },
       timeoutMs: 600_000,
     });
     this.ready = this.#script.once<Answer>(({ id }) => id === 0);

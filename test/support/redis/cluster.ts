@@ -124,9 +124,13 @@ class LocalCluster implements RedisCluster {
       if (!/^cluster_state:ok\r$/m.test(String(await this.call(server, 'CLUSTER', 'INFO')))) return false;
       const replication = String(await this.call(server, 'INFO', 'replication'));
       if (/^role:slave\r$/m.test(replication) && !/^master_link_status:up\r$/m.test(replication)) return false;
+      const primaries = (await this.#table(server)).filter((row) => row.primaryId === '-');
       // A primary that was followed has no slots until it is known to be a replica.
-      const isDone = (await this.#table(server)).every((row) => row.primaryId !== '-' || row.ranges.length > 0);
-      return isDone && (await this.#owners(server)) === (await this.#owners(this.servers[0]!));
+      if (primaries.some((row) => row.ranges.length === 0)) return false;
+      // Of two primaries with one epoch, one will take a greater epoch, and with it all slots that it has at that moment:
+      // also a slot that is just moved away from it.
+      if (new Set(primaries.map((row) => row.epoch)).size < primaries.length) return false;
+      return (await this.#owners(server)) === (await this.#owners(this.servers[0]!));
     });
   }
 
@@ -187,7 +191,7 @@ class LocalCluster implements RedisCluster {
   /** Who serves what, as a server sees it: to be compared. */
   async #owners(server: RedisServer): Promise<string> {
     const table = await this.#table(server);
-    const rows = table.map(({ id, primaryId, ranges }) => `${id} ${primaryId} ${ranges.join(' ')}`);
+    const rows = table.map(({ id, primaryId, epoch, ranges }) => `${id} ${primaryId} ${epoch} ${ranges.join(' ')}`);
     return rows.sort().join('\n');
   }
 
@@ -203,17 +207,19 @@ interface Row {
   readonly port: number;
   readonly isPrimary: boolean;
   readonly primaryId: string;
+  readonly epoch: string;
   readonly ranges: readonly (readonly [number, number])[];
 }
 
 /** "<id> <host>:<port>@<bus port> <flags> <primary's id or -> <ping> <pong> <epoch> <link> <slots …>" */
 function readRow(line: string): Row {
-  const [id = '', address = '', flags = '', primaryId = '', , , , , ...ranges] = line.split(' ');
+  const [id = '', address = '', flags = '', primaryId = '', , , epoch = '', , ...ranges] = line.split(' ');
   return {
     id,
     port: Number(/:(\d+)/.exec(address)?.[1]),
     isPrimary: flags.includes('master') && !flags.includes('fail'),
     primaryId,
+    epoch,
     // A slot on its way is in brackets.
     ranges: ranges
       .filter((range) => !range.startsWith('['))
