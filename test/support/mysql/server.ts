@@ -1,11 +1,14 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chown, mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { mkdirSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createConnection } from 'mysql2/promise';
+import { type Account, handOver, unprivileged } from '../processes/account.ts';
 import { onFreePort } from '../processes/free-port.ts';
 import { guarded } from '../processes/guarded.ts';
+import { fillFromTemplate } from '../processes/template.ts';
 import { mariadbBinary } from './binary.ts';
 
 /** A MariaDB server of its own: new data in a temporary folder, loopback only, nothing forced to the disk. */
@@ -22,14 +25,17 @@ export interface MariadbServer {
 }
 
 const stopMs = 10_000;
+/** A small log, which is copied with each new server. */
+const logSize = '--innodb-log-file-size=8M';
 
 /** Starts a MariaDB server with these settings, and resolves when it answers. */
 export async function startMariadb(settings: readonly string[] = []): Promise<MariadbServer> {
   const dir = await mkdtemp(join(tmpdir(), 'reenlock-mariadb-'));
-  const account = unprivileged();
+  // The package is installed first: it makes the user.
+  mariadbBinary('mariadbd');
+  const account = unprivileged('mysql');
   try {
-    await mkdir(join(dir, 'data'));
-    for (const path of [dir, join(dir, 'data')]) if (account) await chown(path, account.uid, account.gid);
+    handOver(dir, account);
     initialise(dir, account);
     const start = (port: number) => startProcess(port, dir, account, settings);
     let running = await onFreePort(start);
@@ -58,36 +64,23 @@ export async function startMariadb(settings: readonly string[] = []): Promise<Ma
   }
 }
 
-interface Account {
-  readonly uid: number;
-  readonly gid: number;
-}
-
 interface RunningMariadb {
   readonly port: number;
   readonly child: ChildProcess;
   readonly exited: Promise<void>;
 }
 
-/** MariaDB refuses to run as root: then it runs as the user that the package made. */
-function unprivileged(): Account | undefined {
-  if (process.getuid?.() !== 0) return undefined;
-  // First the package, then its user.
-  mariadbBinary('mariadbd');
-  const [uid, gid] = ['-u', '-g'].map((flag) => Number(spawnSync('id', [flag, 'mysql'], { encoding: 'utf8' }).stdout));
-  if (!uid || !gid) throw new Error('Run as root, the tests need the user `mysql` to run MariaDB as');
-  return { uid, gid };
-}
-
 function initialise(dir: string, account: Account | undefined): void {
-  const args = ['--no-defaults', `--datadir=${join(dir, 'data')}`, '--auth-root-authentication-method=normal'];
-  const options = { cwd: dir, encoding: 'utf8', ...account } as const;
-  const { status, stdout, stderr } = spawnSync(
-    mariadbBinary('mariadb-install-db'),
-    [...args, '--skip-test-db'],
-    options,
-  );
-  if (status !== 0) throw new Error(`mariadb-install-db failed (exit code ${status}):\n${stdout}\n${stderr}`);
+  const installer = mariadbBinary('mariadb-install-db');
+  fillFromTemplate(dir, installer, account, (made) => {
+    const data = join(made, 'data');
+    mkdirSync(data);
+    handOver(data, account);
+    const ours = ['--auth-root-authentication-method=normal', '--skip-test-db', logSize];
+    const args = ['--no-defaults', `--datadir=${data}`, ...ours];
+    const { status, stdout, stderr } = spawnSync(installer, args, { cwd: made, encoding: 'utf8', ...account });
+    if (status !== 0) throw new Error(`mariadb-install-db failed (exit code ${status}):\n${stdout}\n${stderr}`);
+  });
 }
 
 async function startProcess(
@@ -106,6 +99,7 @@ async function startProcess(
     '--skip-name-resolve',
     '--innodb-flush-log-at-trx-commit=0',
     '--innodb-buffer-pool-size=16M',
+    logSize,
     ...settings,
   ];
   const child = spawn(mariadbBinary('mariadbd'), args, { cwd: dir, stdio: ['ignore', 'ignore', 'pipe'], ...account });

@@ -1,18 +1,19 @@
 import { execFile } from 'node:child_process';
 import { realpathSync } from 'node:fs';
-import { appendFile, chown, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { appendFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { Client } from 'pg';
+import { type Account, handOver } from '../processes/account.ts';
 import { onFreePort } from '../processes/free-port.ts';
 import { TcpProxy } from '../processes/tcp-proxy.ts';
 import { until } from '../until.ts';
 import { postgresBin } from './binary.ts';
-import { type Account, initialise, type RunningPostgres, startProcess, unprivileged, urlOf } from './server.ts';
+import { initialise, postgresAccount, type RunningPostgres, startProcess, urlOf } from './server.ts';
 
 const run = promisify(execFile);
-const account: Account | undefined = unprivileged();
+const account: Account | undefined = postgresAccount();
 /** A small server, of which a copy is made in a moment. */
 const settings = { synchronous_commit: 'on', shared_buffers: '16MB', wal_keep_size: '256MB', max_wal_size: '256MB' };
 
@@ -29,7 +30,7 @@ export class PostgresNode {
   /** `fill` puts a cluster of databases into the folder. */
   static async start(fill: (dir: string) => unknown): Promise<PostgresNode> {
     const dir = await mkdtemp(join(tmpdir(), 'reenlock-postgres-'));
-    if (account !== undefined) await chown(dir, account.uid, account.gid);
+    handOver(dir, account);
     try {
       await fill(dir);
       return new PostgresNode(dir, await onFreePort((port) => startProcess(port, dir, account, settings)));

@@ -1,13 +1,14 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { chown, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
+import { handOver } from '../processes/account.ts';
 import { aptInstall } from '../processes/apt.ts';
 import { onFreePort } from '../processes/free-port.ts';
 import { guarded } from '../processes/guarded.ts';
-import { type PostgresServer, unprivileged } from './server.ts';
+import { type PostgresServer, postgresAccount } from './server.ts';
 
 const missing =
   'The tests need PgBouncer, and it was not found. Either put pgbouncer on the PATH, or run the tests as root on a ' +
@@ -26,8 +27,8 @@ export async function startPgBouncer(
   size = 5,
 ): Promise<PgBouncer> {
   const dir = await mkdtemp(join(tmpdir(), 'reenlock-pgbouncer-'));
-  const account = unprivileged();
-  if (account !== undefined) await chown(dir, account.uid, account.gid);
+  const account = postgresAccount();
+  handOver(dir, account);
   const bouncer = await onFreePort(async (port) => {
     const settings = [
       '[databases]',

@@ -1,11 +1,13 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chown, mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from 'pg';
+import { type Account, handOver, unprivileged } from '../processes/account.ts';
 import { onFreePort } from '../processes/free-port.ts';
 import { guarded } from '../processes/guarded.ts';
+import { fillFromTemplate } from '../processes/template.ts';
 import { postgresBin } from './binary.ts';
 
 /** A PostgreSQL server of its own: a new cluster in a temporary folder, loopback only, nothing forced to the disk. */
@@ -34,9 +36,9 @@ export async function startPostgres({
   keepsCommits?: boolean;
 } = {}): Promise<PostgresServer> {
   const dir = await mkdtemp(join(tmpdir(), 'reenlock-postgres-'));
-  const account = unprivileged();
+  const account = postgresAccount();
   try {
-    if (account !== undefined) await chown(dir, account.uid, account.gid);
+    handOver(dir, account);
     initialise(dir, account);
     const settings = { synchronous_commit: keepsCommits ? 'on' : 'off', full_page_writes: 'off' };
     const start = (port: number) => startProcess(port, dir, account, settings);
@@ -45,11 +47,6 @@ export async function startPostgres({
     await rm(dir, { recursive: true, force: true });
     throw error;
   }
-}
-
-export interface Account {
-  readonly uid: number;
-  readonly gid: number;
 }
 
 /** The processes of a server; `child` is the first one of them. */
@@ -102,23 +99,20 @@ class LocalPostgres implements PostgresServer {
   }
 }
 
-/** PostgreSQL refuses to run as root, as PgBouncer does: then they run as the user that the package made. */
-export function unprivileged(): Account | undefined {
-  if (process.getuid?.() !== 0) return undefined;
-  // First the package, then its user.
+/** The user as whom PostgreSQL and PgBouncer run. The package is installed first: it makes the user. */
+export function postgresAccount(): Account | undefined {
   postgresBin();
-  const [uid, gid] = ['-u', '-g'].map((flag) =>
-    Number(spawnSync('id', [flag, 'postgres'], { encoding: 'utf8' }).stdout),
-  );
-  if (!uid || !gid) throw new Error('Run as root, the tests need the user `postgres` to run PostgreSQL as');
-  return { uid, gid };
+  return unprivileged('postgres');
 }
 
-/** Makes a cluster of databases in the folder `data` of `dir`. */
+/** Puts a new cluster of databases into the folder `data` of `dir`. */
 export function initialise(dir: string, account: Account | undefined): void {
-  const args = ['-D', join(dir, 'data'), '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync'];
-  const { status, stderr } = spawnSync(join(postgresBin(), 'initdb'), args, { cwd: dir, encoding: 'utf8', ...account });
-  if (status !== 0) throw new Error(`initdb failed (exit code ${status}):\n${stderr}`);
+  const initdb = join(postgresBin(), 'initdb');
+  fillFromTemplate(dir, initdb, account, (made) => {
+    const args = ['-D', join(made, 'data'), '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync'];
+    const { status, stderr } = spawnSync(initdb, args, { cwd: made, encoding: 'utf8', ...account });
+    if (status !== 0) throw new Error(`initdb failed (exit code ${status}):\n${stderr}`);
+  });
 }
 
 /** Starts the processes of a cluster of databases, and resolves when they answer. */
