@@ -64,7 +64,7 @@ export function findCycle(
     ({ owner }) => owners.includes(owner) && rootOf(owner) === rootOf(edge.request.owner),
   );
   if (direct !== undefined) return [{ edge, sinceMs, hold: direct }];
-  // A wait for its own owner is no wait for others: an acquire with `owner: 'hold'` means to wait for its own trace.
+  // A wait for its own owner is no wait for others: an acquire with `reentrant: false` means to wait for its own trace.
   let paths: readonly Link[][] = unseen(blocking(own), seen).map((hold) => [{ edge, sinceMs, hold }]);
   while (paths.length > 0) {
     const longer: Link[][] = [];

@@ -7,7 +7,7 @@ import type { EventSource } from '../model/events.ts';
 import type { LockName } from '../model/key.ts';
 import type { AcquireSettings, AcquireTarget } from '../model/options.ts';
 import type { HoldRequest } from '../model/store.ts';
-import type { OwnerKind } from '../model/types.ts';
+import type { Reentrant } from '../model/types.ts';
 
 /** Tells a signal's listeners, in the async context of the grant's scope. */
 export interface Controller {
@@ -43,7 +43,7 @@ export class Grant implements Listed, EventSource {
   request: HoldRequest;
   readonly fence: number;
   readonly grantedAt: Instant;
-  readonly ownerKind: OwnerKind;
+  readonly reentrant: Reentrant;
   /** Whether the store still counts it as a claim. */
   isClaim: boolean;
   /** When the watchdog renews it next, on the monotonic clock; never, if its lease is fixed. */
@@ -84,7 +84,7 @@ export class Grant implements Listed, EventSource {
     this.traceId = traceId;
     this.origin = request;
     this.request = request;
-    this.ownerKind = settings.owner;
+    this.reentrant = settings.reentrant;
     this.fence = granted.fence;
     this.isClaim = granted.isClaim;
     this.#firstLeaseMs = settings.leaseMs;

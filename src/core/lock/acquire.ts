@@ -53,7 +53,7 @@ export function acquire(
   const asked = acquireSettings(runtime.settings, options);
   assertGrantable(asked.leaseMs, runtime.client.capabilities);
   const isForGuard = caller === 'guard';
-  const entry = asked.owner === 'hold' ? nothing : scope.holds.entry(name.id, branch, asked.mode);
+  const entry = asked.reentrant === false ? nothing : scope.holds.entry(name.id, branch, asked.mode);
   const entered = entry.grant;
   try {
     const cancelled = cancellationError(name, scope, asked.signal, isForGuard);
@@ -61,7 +61,7 @@ export function acquire(
     if (entered !== undefined) assertEnterable(scope, entered, options);
     if (entered !== undefined && isLocal(branch, entry, entered, asked.mode)) return reenter(branch, entered, asked);
     if (entered === undefined && asked.waitMs > 0) assertNotOwnGuards(scope, name, asked);
-    if (asked.owner !== 'hold' && asked.waitMs > 0) assertNoCycle(branch, name, asked.mode);
+    if (asked.reentrant !== false && asked.waitMs > 0) assertNoCycle(branch, name, asked.mode);
     assertMode(runtime.client.capabilities, asked.mode, name);
     if (runtime.acquires.isClosed) throw new LocksClosedError(name);
   } catch (error) {
@@ -73,7 +73,7 @@ export function acquire(
     throw error;
   }
   // Beneath a grant of the scope, with a hold of its own: a reader that becomes the writer, or a branch beside others.
-  const settings = entered === undefined ? asked : { ...asked, owner: entered.ownerKind };
+  const settings = entered === undefined ? asked : { ...asked, reentrant: entered.reentrant };
   const acquisition = new Acquisition(branch, name, settings, isForGuard, entered, details);
   if (!isForGuard) acquisition.callSite = details?.callSite ?? new CallSite(acquire);
   if (acquireChannel.hasSubscribers) return acquireTraced(acquisition, details?.as ?? caller);
@@ -90,7 +90,7 @@ const nothing: Entry = { grant: undefined, blocker: undefined, isBeside: false }
 function isLocal(branch: Branch, { blocker, isBeside }: Entry, grant: Grant, mode: HoldMode): boolean {
   if (blocker !== undefined || isBeside || (mode === 'write' && grant.request.mode !== 'write')) return false;
   const isAlone = !branch.scope.isShared && mode !== 'permit';
-  return isAlone || grant.request.owner === branch.ownerAs(grant.ownerKind);
+  return isAlone || grant.request.owner === branch.ownerAs(grant.reentrant);
 }
 
 function acquireTraced(acquisition: Acquisition, caller: AcquireCaller): Promise<ScopedHold> {
@@ -174,7 +174,7 @@ class Acquisition implements AcquireTask {
   begin(): void {
     const { request, joined, settings, work } = this;
     const { holds, runtime } = work.scope;
-    const isReentrant = settings.owner !== 'hold';
+    const isReentrant = settings.reentrant !== false;
     // Branches that come meanwhile must not enter without the store.
     const obstacle = isReentrant ? branchObstacle(work, request, joined, () => holds.ask(this)) : undefined;
     if (obstacle === undefined) holds.ask(this);
@@ -245,7 +245,7 @@ export function requestOf(branch: Branch, { id }: LockName, settings: AcquireSet
   return {
     id,
     holdId: clock.randomId(),
-    owner: branch.ownerAs(settings.owner),
+    owner: branch.ownerAs(settings.reentrant),
     process,
     claimMs: Math.min(defaults.claimMs, settings.leaseMs),
     mode: settings.mode,

@@ -68,8 +68,8 @@ export class ScopedHold implements OwnedHold {
     if (parent === undefined) return;
     this.#branch = parent;
     const { grant } = this;
-    if (grant.ownerKind === 'hold') return;
-    const owner = parent.ownerAs(grant.ownerKind);
+    if (grant.reentrant === false) return;
+    const owner = parent.ownerAs(grant.reentrant);
     // The store knows it under the branch that has ended; what another branch around it was granted stays with that one.
     if (!isAncestor(grant.request.owner, owner)) inBackground(inherit(this.#scope.runtime, grant, owner));
   }

@@ -2,7 +2,7 @@ import type { Grant } from '../lease/grant.ts';
 import { LockConfigError, LockLimitError, type LockLostError } from '../model/errors.ts';
 import type { LockName } from '../model/key.ts';
 import { type AcquireSettings, type AcquireTarget, otherPermits } from '../model/options.ts';
-import type { OwnerKind } from '../model/types.ts';
+import type { Reentrant } from '../model/types.ts';
 import type { Branch, Scope } from '../scope/scope.ts';
 import { ScopedHold } from './hold.ts';
 
@@ -20,20 +20,20 @@ export function reenter(branch: Branch, grant: Grant, settings: AcquireSettings 
 }
 
 /**
- * Throws if the grant is lost, has other permits than the acquire asks for, or belongs to another owner than the acquire itself
- * asks for; defaults ask for none.
+ * Throws if the grant is lost, has other permits than the acquire asks for, or may be re-entered by more code than the acquire
+ * itself asks for; defaults ask for nothing.
  */
 export function assertEnterable(
   scope: Scope,
   grant: Grant,
-  { owner, permits }: { readonly owner?: OwnerKind | undefined; readonly permits?: number | undefined },
+  { reentrant, permits }: { readonly reentrant?: Reentrant | undefined; readonly permits?: number | undefined },
 ): void {
   const lost = lossOf(scope, grant);
   if (lost !== undefined) throw lost;
   if (grant.request.permits !== permits) throw otherPermits(grant.request.permits, permits, grant);
-  if (owner === 'request' && grant.ownerKind === 'trace') {
+  if (reentrant === 'request' && grant.reentrant === 'trace') {
     throw new LockConfigError(
-      "Expected a key that this request holds for its trace to be re-entered with `owner: 'trace'`, got `'request'`: give the outermost acquire `owner: 'request'`",
+      "Expected a key that this request holds for its trace to be re-entered with `reentrant: 'trace'`, got `'request'`: give the outermost acquire `reentrant: 'request'`",
       grant,
     );
   }
@@ -46,17 +46,17 @@ export function assertEnterable(
 export function assertNotOwnGuards(
   scope: Scope,
   name: LockName,
-  { owner, mode, permits }: Pick<AcquireSettings & AcquireTarget, 'owner' | 'mode' | 'permits'>,
+  { reentrant, mode, permits }: Pick<AcquireSettings & AcquireTarget, 'reentrant' | 'mode' | 'permits'>,
 ): void {
   const own = scope.guarded.filter((hold) => hold.grant.request.id === name.id && hold.isHeld());
   const hasFreePermit = permits !== undefined && new Set(own.map((hold) => hold.owner)).size < permits;
   const blocking = own.find((hold) => mode !== 'read' || hold.grant.request.mode === 'write');
   if (blocking === undefined || hasFreePermit) return;
-  const isGuards = blocking.grant.ownerKind === 'hold';
-  const which = owner !== 'hold' ? 'its guard has' : isGuards ? 'both have' : 'this acquire has';
-  const change = owner !== 'hold' ? 'the guard' : isGuards ? 'both' : 'this acquire';
+  const isGuards = blocking.grant.reentrant === false;
+  const which = reentrant !== false ? 'its guard has' : isGuards ? 'both have' : 'this acquire has';
+  const change = reentrant !== false ? 'the guard' : isGuards ? 'both' : 'this acquire';
   throw new LockConfigError(
-    `Expected a key that a guard of this request holds to be re-entered, got an acquire that would wait for its own request: ${which} \`owner: 'hold'\`, which is not reentrant. Release the guard's hold before, or give ${change} \`owner: 'trace'\``,
+    `Expected a key that a guard of this request holds to be re-entered, got an acquire that would wait for its own request: ${which} \`reentrant: false\`, which is not reentrant. Release the guard's hold before, or give ${change} \`reentrant: 'trace'\``,
     name,
   );
 }

@@ -15,10 +15,10 @@ import { firstHold } from './hold.ts';
 import { ownBranch } from './lock.ts';
 
 /** How a resumed hold behaves. The defaults are those of the `Locks`; mode and permits are those of the detached hold. */
-export type ResumeOptions = Pick<AcquireOptions, 'leaseMs' | 'renew' | 'maxHoldMs' | 'owner'>;
+export type ResumeOptions = Pick<AcquireOptions, 'leaseMs' | 'renew' | 'maxHoldMs' | 'reentrant'>;
 
-const { leaseMs, renew, maxHoldMs, owner } = acquireRules;
-const resumeRules: Rules<ResumeOptions> = { leaseMs, renew, maxHoldMs, owner };
+const { leaseMs, renew, maxHoldMs, reentrant } = acquireRules;
+const resumeRules: Rules<ResumeOptions> = { leaseMs, renew, maxHoldMs, reentrant };
 
 /**
  * Makes a detached hold a hold of the current request or job, which may extend, release or detach it. From then on its lease

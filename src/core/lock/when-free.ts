@@ -30,7 +30,7 @@ export async function whenFree(
   const hold = await acquire(
     waiting,
     name,
-    { ...options, owner: 'hold', leaseMs, maxHoldMs: settings.maxHoldMs, renew: false },
+    { ...options, reentrant: false, leaseMs, maxHoldMs: settings.maxHoldMs, renew: false },
     'code',
   );
   // The key was free, whatever the store says to this; a failure is told by its event.

@@ -15,6 +15,7 @@ const otherNames: Readonly<Record<string, string>> = {
   retryJitter: 'waitMs',
   automaticExtensionThreshold: 'renew',
   namespace: 'category',
+  owner: 'reentrant',
 };
 
 /** Options of a store that `createLocks` was given, and what is meant. */

@@ -11,7 +11,7 @@ export interface LockEvent {
   readonly category: string | undefined;
   readonly mode: HoldMode;
   readonly owner: string;
-  /** The trace that acquires or holds. It is the owner, unless the acquire has another `owner` option. */
+  /** The trace that acquires or holds. It is the owner, unless the acquire has another `reentrant` option. */
   readonly traceId: string;
   readonly holdId: string;
 }

@@ -53,7 +53,7 @@ export interface TraceOptions {
 }
 
 /** The options of an acquire that its `Locks` may set for all. */
-type CommonOptions = Pick<AcquireOptions, 'waitMs' | 'leaseMs' | 'renew' | 'maxHoldMs' | 'owner'>;
+type CommonOptions = Pick<AcquireOptions, 'waitMs' | 'leaseMs' | 'renew' | 'maxHoldMs' | 'reentrant'>;
 
 /** The options of `createLocks`. Durations are milliseconds; those of an acquire are its defaults. */
 export interface LocksOptions extends TraceOptions, CommonOptions {
@@ -150,7 +150,7 @@ const commonTable: Table<CommonOptions> = {
   leaseMs: [milliseconds(), 10_000],
   renew: [boolean, true],
   maxHoldMs: [milliseconds(), 300_000],
-  owner: [oneOf('trace', 'request', 'hold'), 'trace'],
+  reentrant: [oneOf('trace', 'request', false), 'trace'],
 };
 
 /** In each acquire. `acquireSettings` has the defaults: no `Locks` may set others. */
@@ -231,7 +231,7 @@ export function acquireSettings(defaultsOf: AcquireSettings, options: AcquireOpt
     leaseMs: options.leaseMs ?? defaultsOf.leaseMs,
     renew: options.renew ?? defaultsOf.renew,
     maxHoldMs: options.maxHoldMs ?? defaultsOf.maxHoldMs,
-    owner: options.owner ?? defaultsOf.owner,
+    reentrant: options.reentrant ?? defaultsOf.reentrant,
     mode: options.permits === undefined ? (options.mode ?? 'write') : 'permit',
     permits: options.permits,
     priority: options.priority ?? 0,

@@ -1,7 +1,7 @@
 import type { LockKey } from './key.ts';
 
-/** Who may re-enter a hold: nested calls, also over services; nested calls of this one request or job; or nobody (`'hold'`). */
-export type OwnerKind = 'trace' | 'request' | 'hold';
+/** Who may re-enter a hold: nested calls, also over services; nested calls of this one request or job; or nobody (`false`). */
+export type Reentrant = 'trace' | 'request' | false;
 
 /** Readers share a lock with other readers; a writer has it alone. */
 export type LockMode = 'read' | 'write';
@@ -10,7 +10,7 @@ export type LockMode = 'read' | 'write';
 export type HoldMode = LockMode | 'permit';
 
 /**
- * How one acquire behaves. All durations are whole milliseconds. `waitMs`, `leaseMs`, `renew`, `maxHoldMs` and `owner` default to
+ * How one acquire behaves. All durations are whole milliseconds. `waitMs`, `leaseMs`, `renew`, `maxHoldMs` and `reentrant` default to
  * those of the `Locks`, for which the defaults are named here.
  */
 export interface AcquireOptions {
@@ -30,11 +30,11 @@ export interface AcquireOptions {
   /** A namespace for keys, of 1 to 256 characters: the same key in two categories is two locks. Default: none. */
   readonly category?: string | undefined;
   /**
-   * `'trace'` (default, unless the `Locks` has another): nested calls may re-enter, also those of called services. `'request'`:
-   * only nested calls of this request may; a called service that locks the key waits. `'hold'`: nobody may. Branches of one
+   * Who may re-enter the hold. `'trace'` (default, unless the `Locks` has another): nested calls, also those of called services.
+   * `'request'`: only nested calls of this request; a called service that locks the key waits. `false`: nobody. Branches of one
    * request exclude each other in any case.
    */
-  readonly owner?: OwnerKind | undefined;
+  readonly reentrant?: Reentrant | undefined;
   /**
    * `'write'` (default) excludes every other branch; `'read'` shares the key with readers. Both wait in one queue: neither
    * starves. An owner that writes may also read. An owner that reads may also write if it is the only reader; beside other
@@ -72,7 +72,7 @@ export interface Hold extends AsyncDisposable {
   readonly key: string;
   /**
    * The owner: the path of its branch, which begins with the trace id, or with a random id of the request or the hold, as the
-   * `owner` option says.
+   * `reentrant` option says.
    */
   readonly owner: string;
   /**
@@ -327,7 +327,7 @@ export interface Trace {
   readonly traceId: string;
   /**
    * The path of the request's or job's own branch: the trace id, or a path below it if a caller sent its branch. The owners of its
-   * holds begin with it, unless an acquire's `owner` option says otherwise.
+   * holds begin with it, unless an acquire's `reentrant` option says otherwise.
    */
   readonly owner: string;
   /** Aborted when the client has disconnected, the job was told to stop, or the scope has ended. */

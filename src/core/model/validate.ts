@@ -62,11 +62,11 @@ export const promised: Rule = {
   accepts: isPromise,
 };
 
-/** One of a few strings. */
-export function oneOf(...values: readonly string[]): Rule {
+/** One of a few strings, or `false` among them. */
+export function oneOf(...values: readonly (string | false)[]): Rule {
   return {
-    expected: values.map((value) => `'${value}'`).join(' or '),
-    accepts: (value) => typeof value === 'string' && values.includes(value),
+    expected: values.map((value) => (value === false ? 'false' : `'${value}'`)).join(' or '),
+    accepts: (value) => (values as readonly unknown[]).includes(value),
   };
 }
 

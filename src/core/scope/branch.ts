@@ -1,5 +1,5 @@
 import { LockLimitError } from '../model/errors.ts';
-import type { OwnerKind } from '../model/types.ts';
+import type { Reentrant } from '../model/types.ts';
 
 /** So deep may branches be nested, over all services. */
 const maxDepth = 256;
@@ -76,10 +76,10 @@ export class BranchOf<S extends BranchScope> {
     return this.scope.owner + this.#path;
   }
 
-  /** The owner of a hold of this branch. `request`: no other scope shares it. `hold`: nothing re-enters it. */
-  ownerAs(kind: OwnerKind): string {
-    if (kind === 'trace') return this.owner;
-    return kind === 'request' ? this.scope.requestOwner + this.#path : this.scope.runtime.clock.randomId();
+  /** The owner of a hold of this branch that is to be so reentrant. `'request'`: no other scope shares it. `false`: no other hold. */
+  ownerAs(reentrant: Reentrant): string {
+    if (reentrant === 'trace') return this.owner;
+    return reentrant === 'request' ? this.scope.requestOwner + this.#path : this.scope.runtime.clock.randomId();
   }
 
   /**

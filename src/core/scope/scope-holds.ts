@@ -4,7 +4,7 @@ import type { LockLostError } from '../model/errors.ts';
 import type { LockKey, LockName } from '../model/key.ts';
 import { isAncestor } from '../model/owner.ts';
 import type { HoldRequest } from '../model/store.ts';
-import type { Hold, HoldMode, OwnerKind } from '../model/types.ts';
+import type { Hold, HoldMode, Reentrant } from '../model/types.ts';
 import type { BranchOf, BranchScope } from './branch.ts';
 
 /** A scope as its holds see it. */
@@ -59,7 +59,7 @@ export interface BranchWait extends Wanted {
 interface Asking {
   readonly work: Branch;
   readonly request: Pick<HoldRequest, 'id' | 'owner' | 'mode'>;
-  readonly settings: { readonly owner: OwnerKind };
+  readonly settings: { readonly reentrant: Reentrant };
 }
 
 /** Whether two branches may not hold a key together. Each takes a permit of its own. */
@@ -89,7 +89,7 @@ export class ScopeHolds {
     for (const blocked of blockedBy(branch)) {
       for (let around: Branch | undefined = blocked; around !== undefined; around = around.scope.root.parent) {
         for (const { grant, branch: holder } of around.scope.holds.#holds) {
-          if (grant.ownerKind !== 'hold' && grant.isOpen && blocked.isWithin(holder)) owners.push(grant.request.owner);
+          if (grant.reentrant !== false && grant.isOpen && blocked.isWithin(holder)) owners.push(grant.request.owner);
         }
       }
     }
@@ -148,24 +148,24 @@ export class ScopeHolds {
     let found: Grant | undefined;
     let blocker: Branch | undefined;
     let isBeside = false;
-    const meet = (other: Pick<OwnedHold, 'branch' | 'mode'>, owner: string, kind: OwnerKind): void => {
+    const meet = (other: Pick<OwnedHold, 'branch' | 'mode'>, owner: string, reentrant: Reentrant): void => {
       if (!excludes(other.mode, mode)) return;
       // The store tells branches apart by their paths: it would let this one in beside what an ancestor's is granted.
-      if (isAncestor(owner, branch.ownerAs(kind))) blocker ??= other.branch;
+      if (isAncestor(owner, branch.ownerAs(reentrant))) blocker ??= other.branch;
       else isBeside = true;
     };
     for (const hold of this.#holds) {
       const { grant } = hold;
-      if (grant.request.id !== id || grant.ownerKind === 'hold') continue;
+      if (grant.request.id !== id || grant.reentrant === false) continue;
       if (branch.isWithin(hold.branch)) {
         // Nothing may be built on a lost grant, until its holds are released.
         if (grant.lostError !== undefined) return { grant, blocker: undefined, isBeside: false };
         if (found === undefined || (found.request.mode !== mode && grant.request.mode === mode)) found = grant;
-      } else if (grant.lostError === undefined) meet(hold, grant.request.owner, grant.ownerKind);
+      } else if (grant.lostError === undefined) meet(hold, grant.request.owner, grant.reentrant);
     }
     for (const { work, request, settings } of this.#asking ?? none) {
       if (request.id === id && !branch.isWithin(work))
-        meet({ branch: work, mode: request.mode }, request.owner, settings.owner);
+        meet({ branch: work, mode: request.mode }, request.owner, settings.reentrant);
     }
     return { grant: found, blocker, isBeside: isBeside || this.#isWantedWithin(id, mode) };
   }
@@ -188,7 +188,7 @@ export class ScopeHolds {
 
   /** Says that the store is asked for a lock, until `answered` is called. An acquire that is not reentrant is nothing to others. */
   ask(asking: Asking): void {
-    if (asking.settings.owner === 'hold') return;
+    if (asking.settings.reentrant === false) return;
     if (this.#asking === undefined) this.#asking = [asking];
     else this.#asking.push(asking);
   }
@@ -239,7 +239,7 @@ export class ScopeHolds {
     const beside = this.#holds.filter(
       (hold) =>
         hold.grant.request.id === id &&
-        hold.grant.ownerKind !== 'hold' &&
+        hold.grant.reentrant !== false &&
         hold.grant.lostError === undefined &&
         excludes(hold.mode, mode) &&
         !branch.isWithin(hold.branch),

@@ -243,20 +243,20 @@ describe('a trace is one line of work', () => {
   it('whether it holds as itself or for this request alone', async () => {
     const setup = setUp();
     const [a, b] = [setup.job(), setup.job()];
-    await a.in(() => lock.acquire('k0', { owner: 'request' }));
-    await b.in(() => lock.acquire('k1', { owner: 'request' }));
+    await a.in(() => lock.acquire('k0', { reentrant: 'request' }));
+    await b.in(() => lock.acquire('k1', { reentrant: 'request' }));
     const first = await asked(setup, a, 'k1');
     const second = await asked(setup, b, 'k0');
     expect([first.state, second.state]).toEqual(['pending', 'rejected']);
   });
 
-  it('but for what it holds with `owner: hold`: its branches exclude each other, and wait', async () => {
+  it('but for what it holds with `reentrant: false`: its branches exclude each other, and wait', async () => {
     const setup = setUp();
     const [a, b] = [setup.job(), setup.job()];
-    await a.in(() => lock.acquire('k0', { owner: 'hold' }));
+    await a.in(() => lock.acquire('k0', { reentrant: false }));
     await b.in(() => lock.acquire('k1'));
     // Another branch of `a`, and then the end of the first one.
-    const own = await asked(setup, a, 'k1', { owner: 'hold' });
+    const own = await asked(setup, a, 'k1', { reentrant: false });
     const other = await asked(setup, b, 'k0');
     await setup.clock.advance(2_600);
     expect([own.state, other.state]).toEqual(['pending', 'pending']);
@@ -265,11 +265,11 @@ describe('a trace is one line of work', () => {
     expect([own.state, other.state]).toEqual(['pending', 'fulfilled']);
   });
 
-  it('and may wait for itself with `owner: hold`', async () => {
+  it('and may wait for itself with `reentrant: false`', async () => {
     const setup = setUp();
     const job = setup.job('trace');
     const outer = await job.in(() => lock.acquire('key'));
-    const own = await asked(setup, job, 'key', { owner: 'hold' });
+    const own = await asked(setup, job, 'key', { reentrant: false });
     await setup.clock.advance(2_600);
     expect(own.state).toBe('pending');
     await outer.release();
@@ -397,8 +397,8 @@ describe('readers', () => {
     const setup = setUp();
     const [one, other] = [setup.job('one'), setup.job('other')];
     await other.in(() => lock.acquire('key', { mode: 'read' }));
-    await one.in(() => lock.acquire('key', { mode: 'read', owner: 'request' }));
-    const { error } = await asked(setup, one, 'key', { owner: 'request' });
+    await one.in(() => lock.acquire('key', { mode: 'read', reentrant: 'request' }));
+    const { error } = await asked(setup, one, 'key', { reentrant: 'request' });
     expect((error as DeadlockError).cycle).toEqual([{ traceId: 'one', key: 'key' }]);
   });
 });

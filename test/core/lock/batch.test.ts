@@ -505,11 +505,11 @@ describe('A batch in a scope that holds keys', () => {
     await outer.release();
   });
 
-  it("one of them waits for it with `owner: 'hold'`", async () => {
+  it('one of them waits for it with `reentrant: false`', async () => {
     const setup = setUp();
     const job = setup.job('batch');
     const outer = await job.in(() => lock.acquire('b'));
-    const outcome = await batch(setup, ['a', 'b'], { owner: 'hold' }, job);
+    const outcome = await batch(setup, ['a', 'b'], { reentrant: false }, job);
     expect(outcome.state).toBe('pending');
     await outer.release();
     await setup.clock.settle();

@@ -207,7 +207,7 @@ const failures: [what: string, is: object, fail: (setup: Setup) => Promise<unkno
     async (setup) => {
       const own = jobOf(setup);
       await acquired(setup, {}, { own });
-      return (await acquired(setup, { owner: 'request' }, { own })).error;
+      return (await acquired(setup, { reentrant: 'request' }, { own })).error;
     },
   ],
   [

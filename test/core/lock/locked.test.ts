@@ -296,11 +296,11 @@ describe('A locked method', () => {
     );
   });
 
-  it("excludes the branches of one request from each other with `owner: 'hold'`", async () => {
+  it('excludes the branches of one request from each other with `reentrant: false`', async () => {
     const { job } = setUp();
     let inside = 0;
     class Alone {
-      @Locked('a', { owner: 'hold' })
+      @Locked('a', { reentrant: false })
       async method(): Promise<number> {
         inside += 1;
         await turn();
@@ -467,7 +467,7 @@ describe('@Locked, when the class is defined', () => {
   it.each([
     [{ waitMs: -1 }, /^Expected `waitMs` to be a whole number of milliseconds/],
     [{ category: '' }, /^Expected `category` to be a string of 1 to 256 characters/],
-    [{ owner: 'nobody' }, /^Expected `owner` to be 'trace'/],
+    [{ reentrant: 'nobody' }, /^Expected `reentrant` to be 'trace' or 'request' or false, got `nobody` \(string\)$/],
     [{ timeout: 5 }, /^Expected the options of Locked to be among .*, got `timeout`. Did you mean `waitMs`\?$/],
     [{ leaseMs: 2_000, maxHoldMs: 1_000 }, /^Expected `leaseMs` to be `maxHoldMs` \(1000\) at most/],
     ['orders', /^Expected the options of Locked to be an object/],

@@ -258,7 +258,7 @@ describe('A scope that holds to read', () => {
   it('A scope that reads for itself alone becomes the writer for itself alone', async () => {
     const setup = setUp();
     const job = setup.job('own');
-    const reading = await asked(setup, job, { ...read, owner: 'request' });
+    const reading = await asked(setup, job, { ...read, reentrant: 'request' });
     const writing = await asked(setup, job);
     expect(writing.value?.owner).toBe(reading.value?.owner);
     expect(writing.value?.owner).not.toBe('own');
@@ -268,7 +268,7 @@ describe('A scope that holds to read', () => {
     const setup = setUp();
     const job = setup.job();
     await asked(setup, job, read);
-    expect((await asked(setup, job, { owner: 'request' })).error).toBeInstanceOf(LockConfigError);
+    expect((await asked(setup, job, { reentrant: 'request' })).error).toBeInstanceOf(LockConfigError);
   });
 
   it('A scope that reads and writes needs one release by key for each, the newest first; a third is a LockNotHeldError', async () => {

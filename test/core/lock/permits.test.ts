@@ -61,10 +61,10 @@ describe('A key with permits', () => {
     expect(await setup.locks.inspect('key')).toMatchObject({ permits: { limit: 2, held: 2 }, holds: { length: 3 } });
   });
 
-  it("takes a permit for each branch of a request with `owner: 'hold'`", async () => {
+  it('takes a permit for each branch of a request with `reentrant: false`', async () => {
     const setup = setUp();
     const job = setup.job();
-    const branch = () => job.in(() => lock.tryAcquire('key', { ...two, owner: 'hold' }));
+    const branch = () => job.in(() => lock.tryAcquire('key', { ...two, reentrant: false }));
     const branches = [await branch(), await branch(), await branch()];
     expect(branches.map((hold) => hold !== null)).toEqual([true, true, false]);
   });

@@ -156,26 +156,26 @@ describe('Who may re-enter', () => {
     expect(await job('other').in(() => lock.tryAcquire('key'))).not.toBeNull();
   });
 
-  it("owner 'request': only the same scope, not another one of the trace", async () => {
+  it("reentrant 'request': only the same scope, not another one of the trace", async () => {
     const { job } = setUp();
     const own = job('trace');
-    const outer = await own.in(() => lock.acquire('key', { owner: 'request' }));
-    const inner = await own.in(() => lock.acquire('key', { owner: 'request' }));
+    const outer = await own.in(() => lock.acquire('key', { reentrant: 'request' }));
+    const inner = await own.in(() => lock.acquire('key', { reentrant: 'request' }));
     const plain = await own.in(() => lock.acquire('key'));
     expect([inner.fence, plain.fence]).toEqual([outer.fence, outer.fence]);
     expect(outer.owner).not.toBe('trace');
     expect(await job('trace').in(() => lock.tryAcquire('key'))).toBeNull();
-    expect(await job('trace').in(() => lock.tryAcquire('key', { owner: 'request' }))).toBeNull();
+    expect(await job('trace').in(() => lock.tryAcquire('key', { reentrant: 'request' }))).toBeNull();
   });
 
-  it("owner 'request' can't narrow what the trace already holds", async () => {
+  it("reentrant 'request' can't narrow what the trace already holds", async () => {
     const { job } = setUp();
     const { in: inJob } = job();
     await inJob(() => lock.acquire('key'));
-    await expect(inJob(() => lock.acquire('key', { owner: 'request' }))).rejects.toThrow(LockConfigError);
+    await expect(inJob(() => lock.acquire('key', { reentrant: 'request' }))).rejects.toThrow(LockConfigError);
   });
 
-  it("owner 'hold': nobody, so that branches of one request exclude each other", async () => {
+  it('reentrant false: nobody, so that branches of one request exclude each other', async () => {
     const { job, clock } = setUp();
     const { in: inJob } = job();
     let inside = 0;
@@ -190,21 +190,21 @@ describe('Who may re-enter', () => {
             await clock.settle();
             inside -= 1;
           },
-          { owner: 'hold' },
+          { reentrant: false },
         ),
       );
     await Promise.all([branch(), branch(), branch()]);
     expect(most).toBe(1);
-    const hold = await inJob(() => lock.acquire('key', { owner: 'hold' }));
+    const hold = await inJob(() => lock.acquire('key', { reentrant: false }));
     expect(await inJob(() => lock.tryAcquire('key'))).toBeNull();
-    expect(await inJob(() => lock.tryAcquire('key', { owner: 'hold' }))).toBeNull();
+    expect(await inJob(() => lock.tryAcquire('key', { reentrant: false }))).toBeNull();
     await hold.release();
   });
 });
 
-describe('The default owner of a `Locks`', () => {
-  it("With `owner: 'hold'`, an acquire waits for a hold of its own job, and the job may still ask to re-enter", async () => {
-    const { job, clock } = setUp({ owner: 'hold' });
+describe('The default of a `Locks` for `reentrant`', () => {
+  it('With `reentrant: false`, an acquire waits for a hold of its own job, and the job may still ask to re-enter', async () => {
+    const { job, clock } = setUp({ reentrant: false });
     const { in: inJob } = job('trace');
     const first = await inJob(() => lock.acquire('key'));
     expect(first.owner).not.toBe('trace');
@@ -214,18 +214,18 @@ describe('The default owner of a `Locks`', () => {
     await first.release();
     await second.settled;
     expect(second.value?.fence).toBeGreaterThan(first.fence);
-    const outer = await inJob(() => lock.acquire('other', { owner: 'trace' }));
-    const inner = await inJob(() => lock.acquire('other', { owner: 'trace' }));
+    const outer = await inJob(() => lock.acquire('other', { reentrant: 'trace' }));
+    const inner = await inJob(() => lock.acquire('other', { reentrant: 'trace' }));
     expect([inner.fence, inner.owner]).toEqual([outer.fence, 'trace']);
   });
 
-  it("With `owner: 'request'`, a job re-enters its own holds, those for its trace among them, and no other job does", async () => {
-    const { job } = setUp({ owner: 'request' });
+  it("With `reentrant: 'request'`, a job re-enters its own holds, those for its trace among them, and no other job does", async () => {
+    const { job } = setUp({ reentrant: 'request' });
     const own = job('trace');
     const outer = await own.in(() => lock.acquire('key'));
     expect((await own.in(() => lock.acquire('key'))).fence).toBe(outer.fence);
     expect(await job('trace').in(() => lock.tryAcquire('key'))).toBeNull();
-    const shared = await own.in(() => lock.acquire('shared', { owner: 'trace' }));
+    const shared = await own.in(() => lock.acquire('shared', { reentrant: 'trace' }));
     expect((await own.in(() => lock.acquire('shared'))).fence).toBe(shared.fence);
   });
 });

@@ -116,7 +116,7 @@ describe('whenFree', () => {
     expect(waits.state).toBe('fulfilled');
   });
 
-  it.each<object>([{ owner: 'trace' }, { leaseMs: 500 }, { maxHoldMs: 500 }])(
+  it.each<object>([{ reentrant: 'trace' }, { leaseMs: 500 }, { maxHoldMs: 500 }])(
     'refuses %j, which is about a hold',
     async (options) => {
       const setup = setUp();

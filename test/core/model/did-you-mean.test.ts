@@ -17,6 +17,7 @@ describe('Options that have another name', () => {
     { name: 'timeout', meant: 'waitMs' },
     { name: 'retryCount', meant: 'waitMs' },
     { name: 'automaticExtensionThreshold', meant: 'renew' },
+    { name: 'owner', meant: 'reentrant' },
   ])('The option $name is refused in favour of $meant, by createLocks and by an acquire', async ({ name, meant }) => {
     const words = `got \`${name}\`. Did you mean \`${meant}\`?`;
     expect(() => createLocks({ [name]: 5 })).toThrow(words);

@@ -28,7 +28,7 @@ export const locksTable: readonly (readonly [keyof LocksOptions, string, readonl
   ['waitMs', 'a whole number of milliseconds, 0 to 2147483647, or Infinity', [0, Number.POSITIVE_INFINITY]],
   ['maxHoldMs', anyNumberFrom(100), []],
   ['renew', 'true or false', [true]],
-  ['owner', "'trace' or 'request' or 'hold'", []],
+  ['reentrant', "'trace' or 'request' or false", []],
   ['claimMs', anyNumberFrom(100), []],
   ['pollMs', anyNumberFrom(100), []],
   ['storeTimeoutMs', anyNumberFrom(100), []],

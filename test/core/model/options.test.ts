@@ -164,7 +164,7 @@ describe('createLocks', () => {
       instance: expect.stringMatching(/^.+:\d+$/),
       waitMs: 15_000,
       leaseMs: 10_000,
-      owner: 'trace',
+      reentrant: 'trace',
       renew: true,
       maxHoldMs: 300_000,
       claimMs: 3_000,

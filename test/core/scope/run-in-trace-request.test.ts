@@ -110,7 +110,7 @@ describe('runInTrace for a fetch request', () => {
     await runInTrace(
       async () => {
         await lock.acquire('order');
-        const waiter = runInTrace(() => getLock('order').acquire({ owner: 'hold' }), {
+        const waiter = runInTrace(() => getLock('order').acquire({ reentrant: false }), {
           locks,
           request,
           traceId: 'waiter',

@@ -34,28 +34,28 @@ describeStyles('a guard hints at mistakes:', (framework) => {
   }
 
   const mistakes: [string, object, object, boolean][] = [
-    ["an acquire with `owner: 'hold'` on its guard's key", {}, { owner: 'hold' }, true],
-    ["an acquire on the key of its guard that has `owner: 'hold'`", { owner: 'hold' }, {}, true],
-    ["a reader with `owner: 'hold'` beside its guard that writes", {}, { owner: 'hold', mode: 'read' }, true],
+    ["an acquire with `reentrant: false` on its guard's key", {}, { reentrant: false }, true],
+    ['an acquire on the key of its guard that has `reentrant: false`', { reentrant: false }, {}, true],
+    ['a reader with `reentrant: false` beside its guard that writes', {}, { reentrant: false, mode: 'read' }, true],
     [
-      "a reader with `owner: 'hold'` beside its guard that reads",
+      'a reader with `reentrant: false` beside its guard that reads',
       { mode: 'read' },
-      { owner: 'hold', mode: 'read' },
+      { reentrant: false, mode: 'read' },
       false,
     ],
     [
       'an acquire for a permit of its own, all of which its guard has',
       { permits: 1 },
-      { permits: 1, owner: 'hold' },
+      { permits: 1, reentrant: false },
       true,
     ],
     [
       'an acquire for a permit of its own beside that of its guard',
       { permits: 2 },
-      { permits: 2, owner: 'hold' },
+      { permits: 2, reentrant: false },
       false,
     ],
-    ["an acquire with `owner: 'hold'` that does not wait", {}, { owner: 'hold', waitMs: 0 }, false],
+    ['an acquire with `reentrant: false` that does not wait', {}, { reentrant: false, waitMs: 0 }, false],
   ];
 
   it.each(mistakes)(
@@ -88,45 +88,45 @@ describeStyles('a guard hints at mistakes:', (framework) => {
           errors.push(error);
           call.send('refused', 500);
         })
-        .route('/x', lockOn('k'), lockOn('k', { owner: 'hold' }), (call) => call.send('in')),
+        .route('/x', lockOn('k'), lockOn('k', { reentrant: false }), (call) => call.send('in')),
     );
     expect((await stage.get('/x')).status).toBe(500);
     expect(errors).toEqual([expect.objectContaining({ code: 'ERR_LOCK_CONFIG', key: 'k' })]);
-    expect((errors[0] as Error).message).toMatch(/wait for its own request.*`owner: 'hold'`/);
+    expect((errors[0] as Error).message).toMatch(/wait for its own request.*`reentrant: false`/);
   });
 
-  it("With `owner: 'hold'` as the default, an acquire on its guard's key fails at once, until both say `owner: 'trace'`", async () => {
+  it("With `reentrant: false` as the default, an acquire on its guard's key fails at once, until both say `reentrant: 'trace'`", async () => {
     const errors: unknown[] = [];
     const stage = await ServerStage.start(
       framework,
       (app) => {
-        for (const owner of [undefined, 'trace'] as const)
-          app.route(`/${owner}`, lockOn('k', { owner }), async (call) => {
+        for (const reentrant of [undefined, 'trace'] as const)
+          app.route(`/${reentrant}`, lockOn('k', { reentrant }), async (call) => {
             for (const ofCode of [undefined, 'trace'] as const)
-              await getLock('k', { owner: ofCode })
+              await getLock('k', { reentrant: ofCode })
                 .run(() => {})
                 .catch((error: Error) => errors.push(error.message));
             call.send('in');
           });
       },
-      { owner: 'hold' },
+      { reentrant: false },
     );
     await stage.get('/undefined');
     expect(errors.splice(0)).toEqual([
-      expect.stringMatching(/both have `owner: 'hold'`.* give both `owner: 'trace'`$/),
-      expect.stringMatching(/its guard has `owner: 'hold'`.* give the guard `owner: 'trace'`$/),
+      expect.stringMatching(/both have `reentrant: false`.* give both `reentrant: 'trace'`$/),
+      expect.stringMatching(/its guard has `reentrant: false`.* give the guard `reentrant: 'trace'`$/),
     ]);
     await stage.get('/trace');
     expect(errors).toEqual([
-      expect.stringMatching(/this acquire has `owner: 'hold'`.* give this acquire `owner: 'trace'`$/),
+      expect.stringMatching(/this acquire has `reentrant: false`.* give this acquire `reentrant: 'trace'`$/),
     ]);
   });
 
-  it("A hold with `owner: 'hold'` is granted after the handler has released its guard's hold", async () => {
+  it("A hold with `reentrant: false` is granted after the handler has released its guard's hold", async () => {
     const stage = await ServerStage.start(framework, (app) =>
       app.route('/x', lockOn('k'), async (call) => {
         await call.lock?.release();
-        call.send(await getLock('k', { owner: 'hold' }).run((hold) => String(hold.isHeld())));
+        call.send(await getLock('k', { reentrant: false }).run((hold) => String(hold.isHeld())));
       }),
     );
     expect((await stage.get('/x')).text).toBe('true');

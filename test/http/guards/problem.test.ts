@@ -161,7 +161,8 @@ const refusals: readonly Refusal[] = [
     ...bug,
     code: 'ERR_LOCK_CONFIG',
     status: 500,
-    build: (app, { lockOn }, guard) => app.route('/x', lockOn(key), lockOn(key, { ...guard, owner: 'request' }), done),
+    build: (app, { lockOn }, guard) =>
+      app.route('/x', lockOn(key), lockOn(key, { ...guard, reentrant: 'request' }), done),
   },
 ];
 const byCode = refusals.map((refusal) => [refusal.code, refusal] as const);

@@ -110,7 +110,7 @@ describeStyles('a client that is not trusted', (framework) => {
   it('With `owner: "request"`, a trusted request of the same trace waits, too', async () => {
     const go = gate();
     const stage = await ServerStage.start(framework, (app, stage) =>
-      app.route('/:who', lockOn('k', { owner: 'request' }), async (call) => {
+      app.route('/:who', lockOn('k', { reentrant: 'request' }), async (call) => {
         stage.note(`${call.params.who} in`);
         if (call.params.who === 'first') await go;
         call.send(String(currentTrace()?.traceId));

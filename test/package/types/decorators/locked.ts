@@ -99,7 +99,7 @@ export class Keys {
   @Locked((ids) => [ids[0], 1, 2n])
   async missing(_ids: readonly string[]): Promise<void> {}
 
-  @Locked(orderKey, { waitMs: 0, owner: 'request' })
+  @Locked(orderKey, { waitMs: 0, reentrant: 'request' })
   async wider(_id: string): Promise<void> {}
 
   @Locked((id: string) => id)

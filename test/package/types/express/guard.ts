@@ -76,7 +76,7 @@ lockOn();
 lockOn((r) => r.params.id?.toFixed());
 
 // Options.
-lockOn('k', { waitMs: 10, leaseMs: 5, renew: false, maxHoldMs: undefined, owner: 'request', category: 'orders' });
+lockOn('k', { waitMs: 10, leaseMs: 5, renew: false, maxHoldMs: undefined, reentrant: 'request', category: 'orders' });
 lockOn('k', { skip: (req) => req.method === 'GET', statusCode: 409, releaseOn: 'close' });
 lockOn('k', { handler: (error, _req, res, next) => (error.retryable ? res.sendStatus(503) : next(error)) });
 lockOn('k', { handler: sendProblem });

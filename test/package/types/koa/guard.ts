@@ -57,7 +57,7 @@ lockOn(42);
 lockOn();
 
 // Options.
-lockOn('k', { waitMs: 10, leaseMs: 5, renew: false, maxHoldMs: undefined, owner: 'request', category: 'orders' });
+lockOn('k', { waitMs: 10, leaseMs: 5, renew: false, maxHoldMs: undefined, reentrant: 'request', category: 'orders' });
 lockOn('k', { skip: (ctx) => ctx.method === 'GET', statusCode: 409, releaseOn: 'close' });
 lockOn('k', { handler: sendProblem });
 // The key function's own type is what counts, whatever the others would take.
