@@ -2,19 +2,15 @@ import type { IncomingMessage } from 'node:http';
 import type { NextFunction, Request, Response } from 'express';
 import { lockBoard as connectBoard } from '../board/connect-board.ts';
 import type { LockBoardOptions } from '../board/lock-board.ts';
-import type { Hold, LockError, LockKeys } from '../core/index.ts';
+import type { LockError, LockKeys } from '../core/index.ts';
 import { type Middleware, runGuard } from '../http/connect.ts';
 import { type CommonGuardOptions, RequestGuard } from '../http/guard.ts';
+import type { ShownHolds } from '../http/hold-names.ts';
 import { isRightCall } from '../http/misuse.ts';
 
 declare global {
   namespace Express {
-    interface Request {
-      /** The newest hold that a guard acquired for this request. */
-      lock?: Hold;
-      /** All holds that guards acquired for this request, by key. */
-      locks?: ReadonlyMap<string, Hold>;
-    }
+    interface Request extends ShownHolds {}
   }
 }
 

@@ -1,22 +1,19 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { type Hold, isLockError, type LockError, type LockKeys } from '../core/index.ts';
+import { isLockError, type LockError, type LockKeys } from '../core/index.ts';
 import { problemOf } from '../core/model/problem.ts';
 import { openContext, runGuard } from '../http/connect.ts';
 import { type CommonGuardOptions, RequestGuard } from '../http/guard.ts';
+import { holdNames, type ShownHolds } from '../http/hold-names.ts';
 import { checkProblemCall, isRightCall } from '../http/misuse.ts';
 import { clearBodyHeaders, leaveError } from '../http/problem.ts';
+import { warnOfTaken } from '../http/request-holds.ts';
 import type { TraceContextOptions } from '../http/traced-request.ts';
 import { checkHandler, watchHandlers } from './handler-timeout.ts';
 
 declare module 'fastify' {
-  interface FastifyRequest {
-    /** The newest hold that a guard acquired for this request. */
-    readonly lock: Hold | undefined;
-    /** All holds that guards acquired for this request, by key. */
-    readonly locks: ReadonlyMap<string, Hold> | undefined;
-  }
+  interface FastifyRequest extends Readonly<ShownHolds> {}
 }
 
 /** A request as a key function sees it: its route's parameters are strings. */
@@ -51,10 +48,7 @@ export interface GuardOptions<R = KeyRequest> extends CommonGuardOptions {
 export function traceContext(options?: TraceContextOptions): Plugin {
   const trace = openContext(options);
   return plugin((app, _, done) => {
-    for (const name of ['lock', 'locks'] as const) {
-      // Two of them on one instance share their scopes.
-      if (!app.hasRequestDecorator(name)) app.decorateRequest(name, { getter: heldBy(name) as never });
-    }
+    decorate(app, holdNames(options?.holdName));
     watchHandlers(app);
     app.addHook('onRequest', function traceContext(request, reply, next) {
       // As @fastify/websocket says it: a request for a WebSocket, whose route has its socket.
@@ -106,9 +100,23 @@ function plugin(register: Plugin): Plugin {
   });
 }
 
+/** Set on an instance whose requests show holds. Its children have it, too. */
+const shownOn = Symbol('reenlock.holdNames');
+
+function decorate(app: FastifyInstance, names: readonly [string, string]): void {
+  const shown = (app as { [shownOn]?: readonly string[] })[shownOn] ?? [];
+  for (const [which, name] of names.entries()) {
+    // Two of them on one instance share their scopes.
+    if (shown.includes(name)) continue;
+    if (app.hasRequestDecorator(name)) warnOfTaken(names, which as 0 | 1);
+    else app.decorateRequest(name, { getter: heldBy(name) as never });
+  }
+  Object.defineProperty(app, shownOn, { value: [...shown, ...names], configurable: true });
+}
+
 /** A guard leaves the holds on the raw request. */
-function heldBy(name: 'lock' | 'locks'): (this: FastifyRequest) => unknown {
+function heldBy(name: string): (this: FastifyRequest) => unknown {
   return function (this) {
-    return (this.raw as Partial<Record<typeof name, unknown>>)[name];
+    return (this.raw as unknown as Record<string, unknown>)[name];
   };
 }

@@ -1,21 +1,17 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Context, MiddlewareHandler, Next } from 'hono';
-import { type Hold, isLockError, type LockError, type LockKeys } from '../core/index.ts';
+import { isLockError, type LockError, type LockKeys } from '../core/index.ts';
 import { tooOld } from '../core/model/peer-version.ts';
 import { awaitedContext, passGuard } from '../http/awaited.ts';
 import { type CommonGuardOptions, type Entered, RequestGuard } from '../http/guard.ts';
+import type { ShownHolds } from '../http/hold-names.ts';
 import { checkCall, checkProblemCall } from '../http/misuse.ts';
 import { clearBodyHeaders, leaveError } from '../http/problem.ts';
-import { isOurs, mayReplace, withHolds } from '../http/request-holds.ts';
+import { exposeHolds } from '../http/request-holds.ts';
 import { runInRequest, type TraceContextOptions } from '../http/traced-request.ts';
 
 declare module 'hono' {
-  interface ContextVariableMap {
-    /** The newest hold that a guard acquired for this request. */
-    lock: Hold | undefined;
-    /** All holds that guards acquired for this request, by key. */
-    locks: ReadonlyMap<string, Hold> | undefined;
-  }
+  interface ContextVariableMap extends ShownHolds {}
 }
 
 /** Returns the key to lock for a request, or several keys: they are acquired in a fixed order, all or none. */
@@ -65,7 +61,7 @@ export function lockOn<C extends Context = Context>(
   return function lockGuard(c, next) {
     const { req, res } = nodeOf(c, next);
     const call = [c as C] as const;
-    const expose = (holds: Entered): void => exposeOn(c, holds);
+    const expose = (holds: Entered): void => exposeHolds(req, holds, variablesOf(c));
     return runInRequest(req, () =>
       passGuard<readonly [C], Response | undefined>(guard, {
         req,
@@ -90,15 +86,9 @@ export function nodeOf(c: Context, next: Next): { readonly req: IncomingMessage;
   return { req: incoming as IncomingMessage, res: outgoing as ServerResponse };
 }
 
-function exposeOn(c: Context, holds: Entered): void {
-  const [newest, lock, locks] = [holds.at(-1), c.get('lock'), c.get('locks')];
-  if (newest === undefined) {
-    if (isOurs(lock)) c.set('lock', undefined);
-    return;
-  }
-  const all = withHolds(locks, holds);
-  if (mayReplace('lock', lock, newest)) c.set('lock', newest);
-  if (mayReplace('locks', locks, all)) c.set('locks', all);
+/** What a context has in `c.var`. */
+function variablesOf(c: Context): { get: (name: string) => unknown; set: (name: string, value: unknown) => void } {
+  return { get: (name) => c.get(name), set: (name, value) => c.set(name, value) };
 }
 
 /** The pattern of the request's route, such as `POST /orders/:id`. */

@@ -4,20 +4,28 @@ import type { Hold } from '../core/model/types.ts';
 import { frameworkPrototype } from './framework-prototype.ts';
 import { type TracedRequest, tracedRequest } from './traced-request.ts';
 
-const prototypes = new WeakSet<object>();
+/** The names that have accessors, by Express's request prototype. */
+const prototypes = new WeakMap<object, Set<string>>();
 
-/** What this package has shown as `lock` or `locks`. All else under these names is the application's. */
+/** What this package has shown under its names. All else there is the application's. */
 const ours = new WeakSet<object>();
+
+/** Where a framework has what is shown on a request. */
+interface Place {
+  readonly get: (name: string) => unknown;
+  /** Undefined takes the value away. */
+  readonly set: (name: string, value: object | undefined) => void;
+}
 
 /**
  * Shows a guard's holds at `req.lock` and `req.locks`, by accessors on Express's own request prototype. If there is no such
  * prototype, or other code has put properties with these names over it, they become properties of the request itself.
  */
-export function exposeOnRequest(req: IncomingMessage & Exposing, holds: readonly Hold[]): void {
+export function exposeOnRequest(req: IncomingMessage, holds: readonly Hold[]): void {
   const shared = share(req);
-  // Never undefined: the guard has found it before.
-  (tracedRequest(req) as TracedRequest).newestHold = holds.at(-1);
-  if (shared === undefined || isHidden(req, shared)) exposeHolds(req, holds);
+  const traced = tracedOf(req);
+  traced.newestHold = holds.at(-1);
+  if (shared === undefined || isHidden(req, shared, traced.holdNames)) exposeHolds(req, holds, propertiesOf(req));
 }
 
 /** Call it after `next`: another copy of Express may have run, which sets its own prototype on the request. */
@@ -28,17 +36,20 @@ export function keepOnRequest(req: IncomingMessage): void {
 /** Returns the prototype that has the accessors. Adds them if necessary. */
 function share(req: IncomingMessage): object | undefined {
   const shared = frameworkPrototype(req, IncomingMessage.prototype);
-  if (shared === undefined || prototypes.has(shared)) return shared;
-  if ('lock' in shared || 'locks' in shared) return undefined;
-  Object.defineProperties(shared, { lock: accessor('lock'), locks: accessor('locks') });
-  prototypes.add(shared);
+  if (shared === undefined) return undefined;
+  const names = tracedOf(req).holdNames;
+  const known = prototypes.get(shared) ?? new Set();
+  const missing = names.filter((name) => !known.has(name));
+  if (missing.some((name) => name in shared)) return undefined;
+  for (const name of missing) Object.defineProperty(shared, name, accessor(name));
+  prototypes.set(shared, new Set([...known, ...missing]));
   return shared;
 }
 
 /** Whether properties of the request hide those of the prototype. */
-function isHidden(req: object, shared: object): boolean {
+function isHidden(req: object, shared: object, names: readonly string[]): boolean {
   for (let next = req; next !== shared; next = Object.getPrototypeOf(next)) {
-    if (Object.hasOwn(next, 'lock') || Object.hasOwn(next, 'locks')) return true;
+    if (names.some((name) => Object.hasOwn(next, name))) return true;
   }
   return false;
 }
@@ -53,13 +64,16 @@ function nearestTraced(req: IncomingMessage): TracedRequest | undefined {
 }
 
 /** An assigned value becomes a property of the request itself. */
-function accessor(name: keyof Exposing): PropertyDescriptor & ThisType<IncomingMessage> {
+function accessor(name: string): PropertyDescriptor & ThisType<IncomingMessage> {
   return {
     configurable: true,
     enumerable: true,
     get() {
       const traced = nearestTraced(this);
-      const value = name === 'lock' ? traced?.newestHold : traced?.guardedByKey;
+      if (traced === undefined) return undefined;
+      // Another application with the same prototype may have chosen other names.
+      const [newest, all] = traced.holdNames;
+      const value = name === newest ? traced.newestHold : name === all ? traced.guardedByKey : undefined;
       if (value !== undefined) ours.add(value);
       return value;
     },
@@ -69,10 +83,9 @@ function accessor(name: keyof Exposing): PropertyDescriptor & ThisType<IncomingM
   };
 }
 
-/** The properties where handlers find the holds that guards acquired for a request. */
-export interface Exposing {
-  lock?: Hold;
-  locks?: ReadonlyMap<string, Hold>;
+/** The traced request of a guard that has let it in: there is one. */
+function tracedOf(req: IncomingMessage): TracedRequest {
+  return tracedRequest(req) as TracedRequest;
 }
 
 /**
@@ -80,44 +93,49 @@ export interface Exposing {
  * without a hold, there is no newest one: a hold of an earlier guard must not be mistaken for it. What the application has put
  * there stays, with a warning.
  */
-export function exposeHolds(target: Exposing, holds: readonly Hold[]): void {
-  const newest = holds.at(-1);
-  if (newest === undefined) {
-    if (isOurs(target.lock)) delete target.lock;
+export function exposeHolds(req: IncomingMessage, holds: readonly Hold[], place: Place): void {
+  const names = tracedOf(req).holdNames;
+  const [newest, all] = names.map((name) => place.get(name));
+  const hold = holds.at(-1);
+  if (hold === undefined) {
+    if (isOurs(newest)) place.set(names[0], undefined);
     return;
   }
-  const all = withHolds(target.locks, holds);
-  show(target, 'lock', newest);
-  show(target, 'locks', all);
+  const known = isOurs(all) ? [...(all as ReadonlyMap<string, Hold>)] : [];
+  show(place, names, 0, hold);
+  show(place, names, 1, new Map([...known, ...holds.map((held) => [held.key, held] as const)]));
 }
 
-/** All holds by key: those that are exposed, and new ones. */
-export function withHolds(exposed: unknown, holds: readonly Hold[]): ReadonlyMap<string, Hold> {
-  const known = isOurs(exposed) ? [...(exposed as ReadonlyMap<string, Hold>)] : [];
-  return new Map([...known, ...holds.map((hold) => [hold.key, hold] as const)]);
-}
-
-/** Whether what stands under a name may be replaced by this value. If the application uses the name, it warns once. */
-export function mayReplace(name: keyof Exposing, current: unknown, value: object): boolean {
+function show(place: Place, names: readonly [string, string], which: 0 | 1, value: object): void {
+  const current = place.get(names[which]);
   if (current === undefined || current === value || isOurs(current)) {
     ours.add(value);
-    return true;
+    place.set(names[which], value);
+    return;
   }
-  const other = name === 'lock' ? 'locks' : 'lock';
+  warnOfTaken(names, which);
+}
+
+/** Warns once that the application itself uses one of the names. */
+export function warnOfTaken(names: readonly [string, string], which: 0 | 1): void {
   warnOnce(
     'LOCK_NAME_TAKEN',
-    `Expected \`${name}\` of a request to be free for the hold of its guard, got a value of the application, which was left there: find the hold in \`${other}\`, or take it with \`getLock(key).acquire()\`, which re-enters`,
+    `Expected \`${names[which]}\` of a request to be free for the hold of its guard, got a value of the application, which was left there: choose another name with \`traceContext({ holdName })\`, find the hold in \`${names[1 - which]}\`, or take it with \`getLock(key).acquire()\`, which re-enters`,
   );
-  return false;
 }
 
 /** Whether a guard of this package has put a value there. */
-export function isOurs(value: unknown): boolean {
+function isOurs(value: unknown): boolean {
   return typeof value === 'object' && value !== null && ours.has(value);
 }
 
-/** Not enumerable: copies for views, logs and responses must not contain holds. */
-function show(target: Exposing, name: keyof Exposing, value: object): void {
-  if (!mayReplace(name, target[name], value)) return;
-  Object.defineProperty(target, name, { value, configurable: true, enumerable: false, writable: true });
+/** Properties of an object. Not enumerable: copies for views, logs and responses must not contain holds. */
+export function propertiesOf(target: object): Place {
+  return {
+    get: (name) => (target as Record<string, unknown>)[name],
+    set: (name, value) => {
+      if (value === undefined) delete (target as Record<string, unknown>)[name];
+      else Object.defineProperty(target, name, { value, configurable: true, enumerable: false, writable: true });
+    },
+  };
 }

@@ -6,12 +6,13 @@ import { processState, warnOnce } from '../core/base/process-state.ts';
 import { LockConfigError } from '../core/model/errors.ts';
 import { type CheckedTrust, checkTrust, type TraceOptions, traceRules } from '../core/model/options.ts';
 import type { Hold } from '../core/model/types.ts';
-import { boolean, checkOptions, objectWith } from '../core/model/validate.ts';
+import { boolean, checkOptions, objectWith, text } from '../core/model/validate.ts';
 import { defaultLocks, type Locks, runtimeOf } from '../core/runtime/locks.ts';
 import type { Runtime } from '../core/runtime/runtime.ts';
 import { branchIn, currentScope, runInBranch } from '../core/scope/context.ts';
 import { Scope } from '../core/scope/scope.ts';
 import { type AdoptedTrace, adoptedTrace, branchHeader } from '../core/scope/trace-id.ts';
+import { holdNames } from './hold-names.ts';
 import { checkFactoryCall } from './misuse.ts';
 import { type ResponseEvents, ResponseWatch } from './response/response-watch.ts';
 import type { WorkOptions } from './response/work-state.ts';
@@ -23,6 +24,11 @@ import { defaultTrust, mayAdopt, warnOfAll, warnOfUnset } from './trust.ts';
 export interface TraceContextOptions extends TraceOptions {
   /** Where this application's locks live. Default: the configured ones. */
   readonly locks?: Locks | undefined;
+  /**
+   * Under which name guards show the newest hold on a request, if `lock` is the application's own. All holds by key have the
+   * name with an `s`. Tell TypeScript by `declare global { interface ReenlockTypes { holdName: 'hold' } }`. Default `'lock'`.
+   */
+  readonly holdName?: string | undefined;
   /** Whether responses show in `Server-Timing` how long guards took to get their locks: `lock;dur=12.3`. Default false. */
   readonly serverTiming?: boolean | undefined;
 }
@@ -33,6 +39,8 @@ export class TracedRequest implements ResponseEvents {
   readonly watch: ResponseWatch;
   /** The hold of the guard that let the request in last; undefined if that guard had none. */
   newestHold: Hold | undefined;
+  /** Under which names guards show it, and all of them. */
+  readonly holdNames: readonly [newest: string, all: string];
   /** Set if the application wants a `Server-Timing` header. */
   readonly timing: ServerTiming | undefined;
   readonly #graceMs: number;
@@ -44,11 +52,12 @@ export class TracedRequest implements ResponseEvents {
     res: ServerResponse,
     socket: Socket | undefined,
     scope: Scope,
-    { abortGraceMs, serverTiming }: Omit<TraceContextOptions, 'trust'>,
+    { abortGraceMs, holdName, serverTiming }: Omit<TraceContextOptions, 'trust'>,
     options: WorkOptions,
   ) {
     const { clock, settings } = scope.runtime;
     this.scope = scope;
+    this.holdNames = holdNames(holdName);
     this.timing = serverTiming === true ? new ServerTiming(clock, res) : undefined;
     this.#graceMs = abortGraceMs ?? settings.abortGraceMs;
     // Earlier middleware may have begun the response.
@@ -93,7 +102,12 @@ export class TracedRequest implements ResponseEvents {
   }
 }
 
-const rules = { ...traceRules, locks: objectWith('a `Locks`', 'on', 'close'), serverTiming: boolean };
+const rules = {
+  ...traceRules,
+  locks: objectWith('a `Locks`', 'on', 'close'),
+  holdName: text(/^[A-Za-z_$][\w$]{0,63}$/, 'the name of a property'),
+  serverTiming: boolean,
+};
 
 /** Checks the options of `traceContext` once. The configured `Locks` is read with each request, because it may be replaced. */
 export class Tracing {

@@ -1,27 +1,20 @@
 import type { Context, ExtendableContext, Next } from 'koa';
-import { type Hold, isLockError, type LockError, type LockKeys } from '../core/index.ts';
+import { isLockError, type LockError, type LockKeys } from '../core/index.ts';
 import { problemOf } from '../core/model/problem.ts';
 import { awaitedContext, passGuard } from '../http/awaited.ts';
 import { type CommonGuardOptions, type Entered, RequestGuard } from '../http/guard.ts';
+import type { ShownHolds } from '../http/hold-names.ts';
 import { checkCall, checkProblemCall } from '../http/misuse.ts';
 import { clearBodyHeaders, leaveError } from '../http/problem.ts';
-import { exposeHolds } from '../http/request-holds.ts';
+import { exposeHolds, propertiesOf } from '../http/request-holds.ts';
 import { runInRequest, type TraceContextOptions } from '../http/traced-request.ts';
 
 declare module 'koa' {
-  interface DefaultState {
-    /** The newest hold that a guard acquired for this request. */
-    lock?: Hold;
-    /** All holds that guards acquired for this request, by key. */
-    locks?: ReadonlyMap<string, Hold>;
-  }
+  interface DefaultState extends ShownHolds {}
 }
 
 /** For an application that types its own state: `new Koa<MyState & LockState>()`. */
-export interface LockState {
-  lock?: Hold;
-  locks?: ReadonlyMap<string, Hold>;
-}
+export interface LockState extends ShownHolds {}
 
 /** A context as a key function sees it: its route's parameters are strings. */
 export type KeyContext = Context & { params: Record<string, string> };
@@ -67,7 +60,7 @@ export function lockOn<C extends ExtendableContext = KeyContext>(
     // Thrown, not rejected: Express 4 ignores promises.
     checkCall('koa', ctx, next, ctx.res, next);
     const { req, res } = ctx;
-    const expose = (holds: Entered): void => exposeHolds((ctx as unknown as Context).state, holds);
+    const expose = (holds: Entered): void => exposeHolds(req, holds, propertiesOf((ctx as unknown as Context).state));
     const call = [ctx as C] as const;
     return runInRequest(req, () =>
       passGuard(guard, { req, res, call, next, expose, routeOf: () => routeOf(ctx), leave: () => {} }),

@@ -1,11 +1,12 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { type CallHandler, type ExecutionContext, type Type, UseInterceptors } from '@nestjs/common';
 import { isObservable, NEVER, type Observable, of } from 'rxjs';
-import { type Hold, LockConfigError, type LockError, type LockKeys } from '../core/index.ts';
+import { LockConfigError, type LockError, type LockKeys } from '../core/index.ts';
 import { passGuard } from '../http/awaited.ts';
 import { type CommonGuardOptions, RequestGuard } from '../http/guard.ts';
 import { HandlerWork } from '../http/handler-work.ts';
-import { type Exposing, exposeHolds } from '../http/request-holds.ts';
+import type { ShownHolds } from '../http/hold-names.ts';
+import { exposeHolds, propertiesOf } from '../http/request-holds.ts';
 import { runInRequest, tracedRequest } from '../http/traced-request.ts';
 import { watchHandler, watchHandlers } from './handler-watch.ts';
 import { rawOf } from './raw.ts';
@@ -21,12 +22,7 @@ export interface KeyRequest {
 }
 
 /** The holds of a request, for its handler: `@Req() { lock }: LockedRequest`. */
-export interface LockedRequest {
-  /** The newest hold that a guard acquired for this request. */
-  readonly lock?: Hold;
-  /** All holds that guards acquired for this request, by key. */
-  readonly locks?: ReadonlyMap<string, Hold>;
-}
+export interface LockedRequest extends Readonly<ShownHolds> {}
 
 /** Returns the key to lock for a request, or several keys: they are acquired in a fixed order, all or none. */
 export type KeyFunction<R = KeyRequest> = (request: R, context: ExecutionContext) => LockKeys | PromiseLike<LockKeys>;
@@ -75,7 +71,7 @@ async function enter<R>(
       `Expected \`@LockOn\` to guard an HTTP route, got a call of the type '${type}': lock in the method with \`lock.run\`, and outside of an HTTP request decorate it with \`@RunInTrace\``,
     );
   }
-  const [request, response] = context.getArgs<[R & Exposing & Routed, ServerResponse]>();
+  const [request, response] = context.getArgs<[R & Routed, ServerResponse]>();
   const req = rawOf<IncomingMessage>(request);
   const result: unknown = await runInRequest(req, () =>
     passGuard<readonly [R, ExecutionContext], unknown>(guard, {
@@ -87,7 +83,7 @@ async function enter<R>(
         if (traced !== undefined) work.expect(traced);
         return next.handle();
       },
-      expose: (holds) => exposeHolds(request, holds),
+      expose: (holds) => exposeHolds(req, holds, propertiesOf(request)),
       routeOf: () => routeOf(req.method, request),
       // Nest ends the response itself, which changes nothing.
       leave: () => NEVER,

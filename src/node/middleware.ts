@@ -1,16 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Hold, LockError, LockKeys } from '../core/index.ts';
+import type { LockError, LockKeys } from '../core/index.ts';
 import { type Middleware, runGuard } from '../http/connect.ts';
 import { type CommonGuardOptions, RequestGuard } from '../http/guard.ts';
+import type { ShownHolds } from '../http/hold-names.ts';
 import { isRightCall } from '../http/misuse.ts';
 
 declare module 'http' {
-  interface IncomingMessage {
-    /** The newest hold that a guard acquired for this request. */
-    lock?: Hold;
-    /** All holds that guards acquired for this request, by key. */
-    locks?: ReadonlyMap<string, Hold>;
-  }
+  interface IncomingMessage extends ShownHolds {}
 }
 
 /** Returns the key to lock for a request, or several keys: they are acquired in a fixed order, all or none. */

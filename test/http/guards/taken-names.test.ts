@@ -1,10 +1,12 @@
 import { createServer, type RequestListener } from 'node:http';
 import { getRequestListener } from '@hono/node-server';
 import express from 'express';
+import fastify from 'fastify';
 import { Hono } from 'hono';
 import Koa from 'koa';
 import { createLocks, type Locks } from 'reenlock';
 import * as forExpress from 'reenlock/express';
+import * as forFastify from 'reenlock/fastify';
 import * as forHono from 'reenlock/hono';
 import * as forKoa from 'reenlock/koa';
 import * as forNode from 'reenlock/node';
@@ -26,10 +28,13 @@ const seenOn = ({ lock, locks }: Names): Seen => [
 
 /** An application that puts these values on its requests, and then guards a route twice. */
 const applications: Readonly<
-  Record<string, (locks: Locks, own: Names, seen: (names: Names) => void) => RequestListener>
+  Record<
+    string,
+    (options: { locks: Locks; holdName?: string }, own: Names, seen: (names: Names) => void) => RequestListener
+  >
 > = {
-  Express(locks, own, seen) {
-    const app = express().use(forExpress.traceContext({ locks }));
+  Express(options, own, seen) {
+    const app = express().use(forExpress.traceContext(options));
     app.use((req, _res, next) => {
       Object.assign(req, own);
       next();
@@ -39,8 +44,8 @@ const applications: Readonly<
       res.end();
     });
   },
-  Koa(locks, own, seen) {
-    const app = new Koa().use(forKoa.traceContext({ locks }));
+  Koa(options, own, seen) {
+    const app = new Koa().use(forKoa.traceContext(options));
     app.use((ctx, next) => {
       Object.assign(ctx.state, own);
       return next();
@@ -53,8 +58,8 @@ const applications: Readonly<
       })
       .callback();
   },
-  Hono(locks, own, seen) {
-    const app = new Hono().use(forHono.traceContext({ locks }));
+  Hono(options, own, seen) {
+    const app = new Hono().use(forHono.traceContext(options));
     app.use((c, next) => {
       for (const [name, value] of Object.entries(own)) c.set(name as never, value as never);
       return next();
@@ -65,8 +70,23 @@ const applications: Readonly<
     });
     return getRequestListener(app.fetch, { overrideGlobalObjects: false });
   },
-  'plain Node'(locks, own, seen) {
-    const [trace, first, second] = [forNode.traceContext({ locks }), forNode.lockOn('a'), forNode.lockOn('b')];
+  Fastify(options, own, seen) {
+    const app = fastify();
+    for (const [name, value] of Object.entries(own)) {
+      app.decorateRequest(name, { getter: () => value } as never);
+    }
+    app.register(forFastify.traceContext(options));
+    app.get('/', { preHandler: [forFastify.lockOn('a'), forFastify.lockOn('b')] }, async (req) => {
+      seen(req as unknown as Names);
+      return '';
+    });
+    return async (req, res) => {
+      await app.ready();
+      app.routing(req, res);
+    };
+  },
+  'plain Node'(options, own, seen) {
+    const [trace, first, second] = [forNode.traceContext(options), forNode.lockOn('a'), forNode.lockOn('b')];
     return (req, res) => {
       Object.assign(req, own);
       trace(req, res, () =>
@@ -81,6 +101,29 @@ const applications: Readonly<
   },
 };
 
+it('Two applications of one process may choose different names: neither shows holds under those of the other', async () => {
+  const locks = createLocks();
+  const seen: unknown[] = [];
+  const see = ({ lock, locks, hold, holds }: Names): number =>
+    seen.push([...seenOn({ lock, locks }), ...seenOn({ lock: hold, locks: holds })]);
+  for (const options of [{ locks, holdName: 'hold' }, { locks }]) {
+    await request(createServer(applications.Express?.(options, {}, see)))
+      .get('/')
+      .expect(200);
+  }
+  expect(seen).toEqual([
+    [undefined, undefined, 'b', ['a', 'b']],
+    ['b', ['a', 'b'], undefined, undefined],
+  ]);
+  await locks.close();
+});
+
+it.each([1, '', 'my-lock'])('The `holdName` %p is refused when `traceContext` is built', (holdName) => {
+  expect(() => forExpress.traceContext({ holdName: holdName as string })).toThrow(
+    /^Expected `holdName` to be the name of a property, got /,
+  );
+});
+
 describe.each(Object.entries(applications))('The names `lock` and `locks` on the requests of %s', (_, create) => {
   it.each<[string, Names, Seen, string[]]>([
     ['nothing', {}, ['b', ['a', 'b']], []],
@@ -91,13 +134,31 @@ describe.each(Object.entries(applications))('The names `lock` and `locks` on the
     const locks = createLocks();
     let seen: Seen | undefined;
     const server = createServer(
-      create(locks, own, (names) => {
+      create({ locks }, own, (names) => {
         seen = seenOn(names);
       }),
     );
     await request(server).get('/').expect(200);
     expect(seen).toEqual(expected);
     expect(warnings().map(({ code }) => code)).toEqual(codes);
+    await locks.close();
+  });
+
+  it('A `holdName` moves the holds to names that the application has chosen, beside its own, without a warning', async () => {
+    const locks = createLocks();
+    const own = { lock: 'door', locks: ['door'] };
+    const seen: Seen[] = [];
+    const server = createServer(
+      create({ locks, holdName: 'hold' }, own, (names) => {
+        seen.push(seenOn(names), seenOn({ lock: names.hold, locks: names.holds }));
+      }),
+    );
+    await request(server).get('/').expect(200);
+    expect(seen).toEqual([
+      ['door', ['door']],
+      ['b', ['a', 'b']],
+    ]);
+    expect(warnings()).toEqual([]);
     await locks.close();
   });
 });

@@ -1,0 +1,28 @@
+import type { Hold } from '../core/model/types.ts';
+
+declare global {
+  /**
+   * Tells the types of requests the `holdName` of an application that has a `lock` of its own on its requests:
+   * `declare global { interface ReenlockTypes { holdName: 'hold' } }`. Then a request has `hold` and `holds`.
+   */
+  interface ReenlockTypes {}
+}
+
+/** The names of the newest hold and of all holds, on the requests of an application that may have chosen one. */
+export function holdNames(chosen = 'lock'): readonly [newest: string, all: string] {
+  return [chosen, `${chosen}s`];
+}
+
+type HoldName = ReenlockTypes extends { holdName: infer Name extends string } ? Name : 'lock';
+
+/** What guards show on a request. Applications may choose another name than `lock`, by `traceContext({ holdName })`. */
+export type ShownHolds = {
+  [Name in keyof Holds as Name extends 'lock' ? HoldName : `${HoldName}s`]: Holds[Name];
+};
+
+interface Holds {
+  /** The newest hold that a guard acquired for this request. */
+  lock?: Hold;
+  /** All holds that guards acquired for this request, by key. */
+  locks?: ReadonlyMap<string, Hold>;
+}
