@@ -19,7 +19,7 @@ type Step =
   | { readonly kind: 'yield' };
 
 const maxHoldMs = 6_000;
-const leaseMs = fc.integer({ min: 10, max: 5_000 });
+const leaseMs = fc.integer({ min: 100, max: 5_000 });
 const index = fc.nat(20);
 const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 5, arbitrary: fc.record({ kind: fc.constant('acquire' as const), leaseMs, renew: fc.boolean() }) },
