@@ -65,6 +65,12 @@ describe.each(clientLibraries)('The channel of RedisStore and the server of the 
     return Number(calls ?? 0);
   }
 
+  /** Lets a ping be due. It is answered before the end of this: otherwise, the next five seconds would count as no answer. */
+  async function ping(): Promise<void> {
+    await clock.advance(5_000);
+    await (await channel.subscribe('another', () => {}))();
+  }
+
   /** The client connects anew. The connection for subscriptions does not. */
   async function leadCallsTo(server: 0 | 1): Promise<void> {
     name.lead(servers[server]!.port);
@@ -95,10 +101,8 @@ describe.each(clientLibraries)('The channel of RedisStore and the server of the 
     await subscribe();
     for (const round of [1, 2]) {
       for (const _ of [1, 2, 3]) {
-        await clock.advance(5_000);
+        await ping();
         await until(async () => (await asked(0)) === round);
-        // The next ping is due.
-        await until(() => clock.timerCount === 1);
       }
       await leadCallsTo(0);
     }
@@ -117,7 +121,6 @@ describe.each(clientLibraries)('The channel of RedisStore and the server of the 
       await driverOf(app.client).send(['ping']);
       if ([1, 2, 4, 8, 12, 16, 24].includes(check)) connections += 1;
       await until(() => kinds().filter((kind) => kind === 'resubscribed').length === connections);
-      await until(() => clock.timerCount === 1);
     }
     const [again, warning] = ['resubscribed', 'warning'];
     expect(kinds()).toEqual([again, again, warning, again, again, again, again, again]);
@@ -130,8 +133,7 @@ describe.each(clientLibraries)('The channel of RedisStore and the server of the 
     await openApp({ username: 'mute', password: 'secret' });
     await subscribe();
     for (const _ of [1, 2, 3]) {
-      await clock.advance(5_000);
-      await until(() => clock.timerCount === 1);
+      await ping();
       // What the channel has sent is answered before this is.
       await driverOf(app.client).send(['ping']);
     }
