@@ -1,7 +1,7 @@
 // Lets processes lock for as many minutes as are named while everything goes wrong that can, and checks what they went
 // through:
 //   node scripts/soak.mjs 10               ten minutes on each store; one without an argument
-//   node scripts/soak.mjs 10 quorum        on one: redis, cluster, quorum, redis-cas or postgres
+//   node scripts/soak.mjs 10 quorum        on one of those in test/fault/backends.ts
 //   FAULT_SEED=42 node scripts/soak.mjs    the same faults as in the run that printed this seed
 
 import { spawnSync } from 'node:child_process';

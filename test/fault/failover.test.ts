@@ -57,7 +57,7 @@ class Failovers {
     await pool.end();
     for (const half of [0, 1, 0, 1]) {
       const { port } = this.#halves[half] as TcpProxy;
-      const client = await this.#crew.join({ store: { kind: 'postgres-store', port }, locks });
+      const client = await this.#crew.join({ store: { kind: 'postgres', port }, locks });
       this.#clients.push(client);
       await client.count({ port, keys, lines: 2, seed: seed + this.#clients.length });
     }

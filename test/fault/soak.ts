@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { until } from '../support/until.ts';
-import type { Backend, Fault, Random } from './backends.ts';
+import type { Backend, Fault, Random } from './backend.ts';
 import { type Client, Crew } from './crew.ts';
 import { type Entry, violationsOf } from './history.ts';
 import { openStore } from './processes/open-store.ts';

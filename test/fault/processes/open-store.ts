@@ -1,12 +1,14 @@
 import { once } from 'node:events';
 import { createRequire } from 'node:module';
 import { Cluster, Redis } from 'ioredis';
+import { createPool } from 'mysql2/promise';
 import { Pool } from 'pg';
 import { MemoryStore } from '../../../src/core/memory/memory-store.ts';
 import type { LockStore } from '../../../src/core/model/store.ts';
 import { CasStore } from '../../../src/stores/cas/cas-store.ts';
 import { PostgresCas } from '../../../src/stores/cas/postgres-cas.ts';
 import { RedisCas } from '../../../src/stores/cas/redis-cas.ts';
+import { MySqlCas } from '../../../src/stores/mysql/mysql-cas.ts';
 import { PostgresStore } from '../../../src/stores/postgres/postgres-store.ts';
 import { QuorumStore } from '../../../src/stores/quorum/quorum-store.ts';
 import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
@@ -20,9 +22,9 @@ export type StoreSetup =
   | { readonly kind: 'cluster'; readonly ports: readonly number[] }
   | { readonly kind: 'quorum'; readonly ports: readonly number[]; readonly maxLeaseMs: number }
   | { readonly kind: 'redis-cas'; readonly port: number }
-  /** `PostgresCas`. */
   | { readonly kind: 'postgres'; readonly port: number }
-  | { readonly kind: 'postgres-store'; readonly port: number };
+  | { readonly kind: 'postgres-cas'; readonly port: number }
+  | { readonly kind: 'mysql-cas'; readonly port: number };
 
 /** A store with the connections of one process. */
 export interface OpenStore {
@@ -38,9 +40,10 @@ const patient = { retryStrategy: () => 20, maxRetriesPerRequest: null, disconnec
 export function openStore(setup: StoreSetup): OpenStore {
   if (setup.kind === 'memory') return { store: new MemoryStore(), ready: Promise.resolve(), close: async () => {} };
   if (setup.kind === 'postgres')
-    return openPostgres(setup.port, (pool) => new CasStore({ adapter: new PostgresCas({ pool }) }));
-  if (setup.kind === 'postgres-store')
     return openPostgres(setup.port, (pool) => new PostgresStore({ pool, timeoutMs: 1_000 }));
+  if (setup.kind === 'postgres-cas')
+    return openPostgres(setup.port, (pool) => new CasStore({ adapter: new PostgresCas({ pool }) }));
+  if (setup.kind === 'mysql-cas') return openMySql(setup.port);
   if (setup.kind === 'cluster') return openCluster(setup.ports);
   if (setup.kind === 'quorum') return openQuorum(setup.ports, setup.maxLeaseMs);
   if (setup.kind === 'redis' && setup.library !== undefined) return openWith(setup.library, setup.port);
@@ -95,6 +98,22 @@ function openQuorum(ports: readonly number[], maxLeaseMs: number): OpenStore {
 function openPostgres(port: number, storeOn: (pool: Pool) => LockStore): OpenStore {
   const pool = poolAt(port);
   return { store: storeOn(pool), ready: pool.query('SELECT 1'), close: () => pool.end() };
+}
+
+function openMySql(port: number): OpenStore {
+  const pool = createPool({
+    host: '127.0.0.1',
+    port,
+    user: 'root',
+    database: 'locks',
+    connectionLimit: 4,
+    connectTimeout: 1_000,
+  });
+  return {
+    store: new CasStore({ adapter: new MySqlCas({ pool }) }),
+    ready: pool.query('SELECT 1'),
+    close: () => pool.end(),
+  };
 }
 
 /** A pool as an application has it that must outlive a failover: it does not wait for long for a server that does not reply. */

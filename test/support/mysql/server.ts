@@ -20,6 +20,9 @@ export interface MariadbServer {
   stop(): Promise<void>;
   /** Ends the process as a crash does, and awaits the exit. */
   kill(): Promise<void>;
+  /** Stops the process until `resume`. */
+  pause(): void;
+  resume(): void;
   /** Ends the process, if it still runs, and starts a new one on the same port and the same data. */
   restart(): Promise<void>;
 }
@@ -49,6 +52,8 @@ export async function startMariadb(settings: readonly string[] = []): Promise<Ma
       port: running.port,
       url: urlOf(running.port),
       kill: () => end('SIGKILL'),
+      pause: () => void running.child.kill('SIGSTOP'),
+      resume: () => void running.child.kill('SIGCONT'),
       async stop() {
         await end('SIGTERM');
         await rm(dir, { recursive: true, force: true });

@@ -10,7 +10,15 @@ import { onFreePort } from '../processes/free-port.ts';
 import { TcpProxy } from '../processes/tcp-proxy.ts';
 import { until } from '../until.ts';
 import { postgresBin } from './binary.ts';
-import { initialise, postgresAccount, type RunningPostgres, startProcess, urlOf } from './server.ts';
+import {
+  continueAll,
+  initialise,
+  postgresAccount,
+  type RunningPostgres,
+  startProcess,
+  stopAll,
+  urlOf,
+} from './server.ts';
 
 const run = promisify(execFile);
 const account: Account | undefined = postgresAccount();
@@ -59,15 +67,13 @@ export class PostgresNode {
     this.#running = await startProcess(this.port, this.#dir, account, settings);
   }
 
-  /** Stops all of its processes, until `resume`. The first one first: it would start others. */
-  async pause(): Promise<void> {
-    this.#running.child.kill('SIGSTOP');
-    for (const pid of await this.#children()) signal(pid, 'SIGSTOP');
+  /** Stops all of its processes, until `resume`. */
+  pause(): Promise<void> {
+    return stopAll(this.#running);
   }
 
-  async resume(): Promise<void> {
-    for (const pid of await this.#children()) signal(pid, 'SIGCONT');
-    this.#running.child.kill('SIGCONT');
+  resume(): Promise<void> {
+    return continueAll(this.#running);
   }
 
   async remove(): Promise<void> {
@@ -85,26 +91,11 @@ export class PostgresNode {
       await client.end();
     }
   }
-
-  async #children(): Promise<number[]> {
-    const { stdout } = await run('ps', ['-A', '-o', 'pid=,ppid=']);
-    const lines = stdout.split('\n').map((line) => line.trim().split(/\s+/).map(Number));
-    return lines.filter(([, parent]) => parent === this.#running.child.pid).map(([pid]) => pid as number);
-  }
 }
 
 /** A program beside `postgres`, which may be a link. */
 function program(name: string): string {
   return join(dirname(realpathSync(join(postgresBin(), 'postgres'))), name);
-}
-
-function signal(pid: number, name: NodeJS.Signals): void {
-  try {
-    process.kill(pid, name);
-  } catch (error) {
-    // It has ended in between.
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
-  }
 }
 
 /** A primary, and a standby that receives what the primary writes: with `isSynchronous` before a commit is reported. */

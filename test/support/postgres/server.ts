@@ -1,8 +1,9 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { Client } from 'pg';
 import { type Account, handOver, unprivileged } from '../processes/account.ts';
 import { onFreePort } from '../processes/free-port.ts';
@@ -20,10 +21,14 @@ export interface PostgresServer {
   stop(): Promise<void>;
   /** Ends the processes as a crash does, and awaits the exit. */
   kill(): Promise<void>;
+  /** Stops all processes until `resume`. */
+  pause(): Promise<void>;
+  resume(): Promise<void>;
   /** Ends the processes, if they still run, and starts new ones on the same port and the same data. */
   restart(): Promise<void>;
 }
 
+const run = promisify(execFile);
 const stopMs = 5_000;
 
 /**
@@ -83,6 +88,14 @@ class LocalPostgres implements PostgresServer {
   async kill(): Promise<void> {
     this.#running.child.kill('SIGQUIT');
     await this.#running.exited;
+  }
+
+  pause(): Promise<void> {
+    return stopAll(this.#running);
+  }
+
+  resume(): Promise<void> {
+    return continueAll(this.#running);
   }
 
   async restart(): Promise<void> {
@@ -151,6 +164,32 @@ export async function startProcess(
     throw error;
   }
   return { port, child, exited };
+}
+
+/** Stops all processes of a server, until `continueAll`. The first one first: it would start others. */
+export async function stopAll({ child }: RunningPostgres): Promise<void> {
+  child.kill('SIGSTOP');
+  for (const pid of await childrenOf(child)) signal(pid, 'SIGSTOP');
+}
+
+export async function continueAll({ child }: RunningPostgres): Promise<void> {
+  for (const pid of await childrenOf(child)) signal(pid, 'SIGCONT');
+  child.kill('SIGCONT');
+}
+
+async function childrenOf({ pid: parent }: ChildProcess): Promise<number[]> {
+  const { stdout } = await run('ps', ['-A', '-o', 'pid=,ppid=']);
+  const lines = stdout.split('\n').map((line) => line.trim().split(/\s+/).map(Number));
+  return lines.filter(([, of]) => of === parent).map(([pid]) => pid as number);
+}
+
+function signal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name);
+  } catch (error) {
+    // It has ended in between.
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
 }
 
 /** The log line says that it is *this* process which has the port; the query, that it answers there. */

@@ -21,7 +21,10 @@ interface Jitter {
   readonly random: () => number;
 }
 
-/** What is spoken through a proxy: commands and replies of Redis, or whatever; of that, no replies can be lost. */
+/**
+ * What is spoken through a proxy: commands and replies of Redis, or whatever. Of that, the words of a command are what the
+ * client sends at once, and its reply is what the server sends next.
+ */
 export type Speech = 'redis' | 'any';
 
 /**
@@ -174,6 +177,8 @@ class Pipe {
   readonly #awaited: (LostReply | undefined)[] = [];
   readonly #upward: Lane = new Lane((bytes) => this.#server.write(bytes));
   readonly #downward: Lane = new Lane((bytes) => this.#client.write(bytes));
+  /** The reply to lose next, of speech that is not looked into. */
+  #lost: LostReply | undefined;
   #isPubsub = false;
   #isMute = false;
 
@@ -210,6 +215,7 @@ class Pipe {
 
   #up(chunk: Buffer): void {
     if (this.#isMute) return;
+    if (this.#host.isPlain) this.#lost ??= this.#host.loses([chunk.toString('latin1')]);
     for (const command of this.#host.isPlain ? [] : this.#commands.read(chunk)) {
       const words = wordsOf(command);
       if (words[0]?.toLowerCase() === 'subscribe' && !this.#isPubsub) {
@@ -223,21 +229,25 @@ class Pipe {
 
   #down(chunk: Buffer): void {
     if (this.#host.isPlain) {
+      if (this.#lost !== undefined) this.#lose(this.#lost);
       if (!this.#isMute) this.#downward.send(chunk, this.#host.lateMs());
       return;
     }
     const passed: string[] = [];
     for (const reply of this.#replies.read(chunk)) {
       const lostReply = reply.startsWith('>') ? undefined : this.#awaited.shift();
-      if (lostReply !== undefined && !this.#isMute) {
-        this.hang();
-        this.#host.lost(lostReply);
-        if (lostReply.then === 'cut') this.destroy();
-      }
+      if (lostReply !== undefined) this.#lose(lostReply);
       if (!this.#isMute) passed.push(reply);
     }
     if (passed.length === 0) return;
     this.#downward.send(Buffer.from(passed.join(''), 'latin1'), this.#host.lateMs());
+  }
+
+  #lose(lostReply: LostReply): void {
+    if (this.#isMute) return;
+    this.hang();
+    this.#host.lost(lostReply);
+    if (lostReply.then === 'cut') this.destroy();
   }
 }
 
