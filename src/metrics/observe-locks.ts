@@ -17,6 +17,7 @@ export interface LockObserver {
   onStoreError(labels: { readonly operation: string; readonly outcome: string }): void;
   onStoreDown(isDown: boolean): void;
   onFailedOpen(): void;
+  onOverlap(labels: { readonly lock: string }): void;
   onHeaderRefused(labels: { readonly reason: string }): void;
 }
 
@@ -58,6 +59,9 @@ export function observeLocks(locks: Locks, names: LockNames, observer: LockObser
     locks.on('storeDown', () => observer.onStoreDown(true)),
     locks.on('storeUp', () => observer.onStoreDown(false)),
     locks.on('failedOpen', () => observer.onFailedOpen()),
+    locks.on('entered', (event) => {
+      if (event.isOverlap) observer.onOverlap({ lock: names.of(event) });
+    }),
     locks.on('headerRefused', ({ reason }) => observer.onHeaderRefused({ reason })),
   ];
   observer.onStoreDown(false);

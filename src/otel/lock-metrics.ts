@@ -21,6 +21,7 @@ export function recordLockMetrics(meter: Meter, locks: Locks, names: LockNames):
   const storeErrors = counter('store.errors', help.storeErrors, '{call}');
   const storeDown = meter.createGauge('reenlock.store.down', { description: help.storeDown, unit: '1' });
   const failedOpen = counter('guard.failed_open', help.failedOpen, '{request}');
+  const overlaps = counter('overlaps', help.overlaps, '{hold}');
   const refusedHeaders = counter('trace_header.refused', help.refusedHeaders, '{header}');
 
   const stopObserving = observeLocks(locks, names, {
@@ -29,6 +30,7 @@ export function recordLockMetrics(meter: Meter, locks: Locks, names: LockNames):
     onStoreError: (labels) => storeErrors.add(1, labels),
     onStoreDown: (isDown) => storeDown.record(Number(isDown)),
     onFailedOpen: () => failedOpen.add(1),
+    onOverlap: (labels) => overlaps.add(1, labels),
     onHeaderRefused: (labels) => refusedHeaders.add(1, labels),
   });
   const stopGauges = observeGauges(meter, locks, names);

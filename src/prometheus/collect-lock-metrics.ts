@@ -60,43 +60,30 @@ export function collectLockMetrics(locks: Locks, options?: LockMetricsOptions): 
     buckets: [...(buckets?.hold ?? holdBuckets)],
   });
   const gauges = createGauges(client, locks, names, registry, prefix);
-  const storeErrors = new Counter({
-    ...metric,
-    name: `${prefix}store_errors_total`,
-    help: help.storeErrors,
-    labelNames: ['operation', 'outcome'],
-  });
-  const storeDown = new Gauge({
-    ...metric,
-    name: `${prefix}store_down`,
-    help: help.storeDown,
-  });
-  const failedOpen = new Counter({
-    ...metric,
-    name: `${prefix}guard_failed_open_total`,
-    help: help.failedOpen,
-  });
-  const refusedHeaders = new Counter({
-    ...metric,
-    name: `${prefix}trace_header_refused_total`,
-    help: help.refusedHeaders,
-    labelNames: ['reason'],
-  });
+  const counter = <L extends string>(name: string, about: string, ...labels: L[]): PromClient.Counter<L> =>
+    new Counter({ ...metric, name: `${prefix}${name}_total`, help: about, labelNames: labels });
+  const storeErrors = counter('store_errors', help.storeErrors, 'operation', 'outcome');
+  const storeDown = new Gauge({ ...metric, name: `${prefix}store_down`, help: help.storeDown });
+  const failedOpen = counter('guard_failed_open', help.failedOpen);
+  const overlaps = counter('overlaps', help.overlaps, 'lock');
+  const refusedHeaders = counter('trace_header_refused', help.refusedHeaders, 'reason');
 
   const stopObserving = observeLocks(locks, names, {
     // A counter that is born as 1 has not increased, for Prometheus: an alert would miss the first loss.
     onLock: (labels) => {
       holds.zero({ ...labels, outcome: 'lost' });
       acquires.zero({ ...labels, outcome: 'deadlock' });
+      overlaps.inc({ lock: labels.lock }, 0);
     },
     onAcquire: (seconds, labels) => acquires.observe({ ...labels }, seconds),
     onHold: (seconds, labels) => holds.observe({ ...labels }, seconds),
     onStoreError: (labels) => storeErrors.inc(labels),
     onStoreDown: (isDown) => storeDown.set(Number(isDown)),
     onFailedOpen: () => failedOpen.inc(),
+    onOverlap: (labels) => overlaps.inc(labels),
     onHeaderRefused: (labels) => refusedHeaders.inc(labels),
   });
-  const all = [acquires, holds, ...gauges, storeErrors, storeDown, failedOpen, refusedHeaders];
+  const all = [acquires, holds, ...gauges, storeErrors, storeDown, failedOpen, overlaps, refusedHeaders];
   return function stop() {
     stopObserving();
     for (const each of all) registry.removeSingleMetric((each as unknown as { readonly name: string }).name);

@@ -297,16 +297,18 @@ describe('instrumentLocks', () => {
         expect.stringMatching(/^reenlock\.wait\.age\.max s \{"lock":"orders"\} \d/),
       ]),
     );
+    await runInTrace(() => lock.run('order:1', () => 1, { category: 'orders' }), { locks, traceId: 'one' });
     await hold.release();
     await waiting;
     locks.failNext('acquire', new Error('down'));
     await runInTrace(() => lock.run('k', () => 1), { locks }).catch(() => {});
     expect(await collected()).toEqual([
-      'reenlock.acquire.duration s {"lock":"orders","mode":"write","outcome":"granted"} 2',
+      'reenlock.acquire.duration s {"lock":"orders","mode":"write","outcome":"granted"} 3',
       'reenlock.acquire.duration s {"lock":"default","mode":"write","outcome":"refused"} 1',
-      'reenlock.hold.duration s {"lock":"orders","mode":"write","outcome":"released"} 2',
+      'reenlock.hold.duration s {"lock":"orders","mode":"write","outcome":"released"} 3',
       'reenlock.store.errors {call} {"operation":"acquire","outcome":"unknown"} 1',
       'reenlock.store.down 1 {} 0',
+      'reenlock.overlaps {hold} {"lock":"orders"} 1',
       'reenlock.holds {hold} {"lock":"orders"} 0',
       'reenlock.waiters {acquire} {"lock":"orders"} 0',
       'reenlock.hold.age.max s {"lock":"orders"} 0',

@@ -65,6 +65,11 @@ const scenes: readonly [what: string, fires: readonly string[], scene: Scene][] 
     ['LockGuardsFailOpen'],
     { 'reenlock_guard_failed_open_total{instance="a"}': '_x9 1x2' },
   ],
+  [
+    'two requests of one bare trace id hold a lock at once',
+    ['LockOverlaps'],
+    { 'reenlock_overlaps_total{instance="a", lock="order"}': '0x9 1x2' },
+  ],
 ];
 
 describe('The alert rules', () => {

@@ -49,6 +49,7 @@ describe('collectLockMetrics', () => {
       'reenlock_store_errors_total{operation="acquire",outcome="unknown"} 1',
       'reenlock_store_down 0',
       'reenlock_guard_failed_open_total 0',
+      'reenlock_overlaps_total{lock="orders"} 0',
     ]);
   });
 
@@ -80,6 +81,15 @@ describe('collectLockMetrics', () => {
     expect((await zeros()).at(-1)).toBe(
       'reenlock_hold_duration_seconds_count{lock="default",mode="write",outcome="lost"} 1',
     );
+  });
+
+  it('collectLockMetrics counts each grant beside the hold of another job with the same bare trace id', async () => {
+    collectLockMetrics(locks, { registry });
+    const overlaps = async () => (await lines()).filter((line) => line.startsWith('reenlock_overlaps'));
+    await locks.holdAs('one', 'k');
+    expect(await overlaps()).toEqual(['reenlock_overlaps_total{lock="default"} 0']);
+    await runInTrace(() => lock.run('k', () => 1), { locks, traceId: 'one' });
+    expect(await overlaps()).toEqual(['reenlock_overlaps_total{lock="default"} 1']);
   });
 
   it('collectLockMetrics takes its metrics out of the registry again, so that they can be collected anew', async () => {
