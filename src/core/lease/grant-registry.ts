@@ -162,7 +162,7 @@ export class GrantRegistry {
       },
       onError: (failure) => {
         isLate = true;
-        released.reject(failure);
+        released.reject(grant.located(failure));
       },
     });
     return released;
@@ -238,5 +238,5 @@ function targetOf({ key, category, request, longestMs }: Grant): ReleaseTarget {
 /** The error for a grant that the store did not have any more when it was to be released. */
 export function lostAtRelease(grant: Grant): LockLostError {
   const message = 'The lock was lost: when it was released, the key had changed hands';
-  return new LockLostError(message, grant);
+  return grant.located(new LockLostError(message, grant));
 }

@@ -1,8 +1,9 @@
+import type { CallSite } from '../base/call-site.ts';
 import { type Clock, elapsedMs, type Instant } from '../base/clock.ts';
 import { type Deadline, laterDeadline, remainingMs } from '../base/deadline.ts';
 import type { Listed } from '../base/swap-list.ts';
 import type { Granted } from '../client/granted.ts';
-import { LockLostError } from '../model/errors.ts';
+import { LockLostError, setCallSite } from '../model/errors.ts';
 import type { EventSource } from '../model/events.ts';
 import type { LockName } from '../model/key.ts';
 import type { AcquireSettings, AcquireTarget } from '../model/options.ts';
@@ -24,6 +25,8 @@ export interface GrantSource {
   readonly request: HoldRequest;
   readonly settings: AcquireSettings & AcquireTarget;
   readonly granted: Granted;
+  /** Where the application acquired it. */
+  readonly callSite?: CallSite | undefined;
 }
 
 /**
@@ -63,6 +66,7 @@ export class Grant implements Listed, EventSource {
   /** The longest lease that the store was ever asked for: it may last as long if no reply comes. */
   longestMs: number;
   readonly maxHold: Deadline;
+  readonly #callSite: CallSite | undefined;
   readonly #clock: Clock;
   readonly #createController: () => Controller;
   readonly #firstLeaseMs: number;
@@ -75,8 +79,9 @@ export class Grant implements Listed, EventSource {
   #lostError: LockLostError | undefined;
   #controller: Controller | undefined;
 
-  constructor({ clock, createController, name, traceId, request, settings, granted }: GrantSource) {
+  constructor({ clock, createController, name, traceId, request, settings, granted, callSite }: GrantSource) {
     this.#clock = clock;
+    this.#callSite = callSite;
     this.#createController = createController;
     this.name = name;
     this.key = name.key;
@@ -187,9 +192,18 @@ export class Grant implements Listed, EventSource {
   lose(why: string): LockLostError | undefined {
     if (!this.isOpen) return undefined;
     this.#isOpen = false;
-    this.#lostError = new LockLostError(why, this);
+    this.#lostError = this.located(new LockLostError(why, this));
     this.#controller?.abort(this.#lostError);
     return this.#lostError;
+  }
+
+  /**
+   * Gives an error of its loss or release the stack of the call that acquired it. Such errors are made in timers, and reject
+   * calls that may not have been awaited.
+   */
+  located<E extends Error>(error: E): E {
+    setCallSite(error, this.#callSite);
+    return error;
   }
 
   /** Ends it: it can't be re-entered any more, and replies to renewals are ignored. */

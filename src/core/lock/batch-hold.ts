@@ -125,11 +125,16 @@ export function worstOf(errors: readonly unknown[]): unknown {
   const cause = new AggregateError(errors, `${errors.length} locks of a batch failed`);
   if (hasCode(worst, 'ERR_LOCK_LOST')) {
     const { key, category, fence, value } = worst;
-    return new LockLostError(worst.message, { key, category, fence, value, cause });
+    return atSameCall(worst, new LockLostError(worst.message, { key, category, fence, value, cause }));
   }
   if (!hasCode(worst, 'ERR_LOCK_STORE')) return worst;
   const { key, category, outcome } = worst;
-  return new LockStoreError(worst.message, { key, category, outcome, cause });
+  return atSameCall(worst, new LockStoreError(worst.message, { key, category, outcome, cause }));
+}
+
+/** The stack of an error shows the application's call. */
+function atSameCall<E extends Error>({ stack }: Error, error: E): E {
+  return stack === undefined ? error : Object.assign(error, { stack });
 }
 
 function ignore(): void {}

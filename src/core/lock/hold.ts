@@ -1,9 +1,11 @@
+import { CallSite } from '../base/call-site.ts';
 import { Deferred } from '../base/deferred.ts';
 import { inBackground } from '../base/safely.ts';
 import { inspectAsJson } from '../base/shown.ts';
 import type { Granted } from '../client/granted.ts';
 import { Grant, type GrantSource } from '../lease/grant.ts';
 import { LockLostError, LockNotHeldError, LockScopeError } from '../model/errors.ts';
+import { failAt } from '../model/fail-at.ts';
 import { assertGrantable, assertTransferable } from '../model/options.ts';
 import { isAncestor } from '../model/owner.ts';
 import type { DetachOptions, HoldMode } from '../model/types.ts';
@@ -206,11 +208,12 @@ export class ScopedHold implements OwnedHold {
     assertGrantable(leaseMs, runtime.client.capabilities);
     this.#assertHeld(0);
     assertAlone(grant);
+    const site = new CallSite(this.#detach);
     this.#released = new Deferred<void>(true);
     this.#scope.holds.forget(this);
     grant.removeHold(this.#renew);
     try {
-      return await detach(runtime, grant, leaseMs);
+      return await failAt(site, detach(runtime, grant, leaseMs));
     } finally {
       this.#released.resolve();
     }
@@ -219,7 +222,7 @@ export class ScopedHold implements OwnedHold {
   async #extend(leaseMs: number): Promise<void> {
     checkValue('`leaseMs`', leaseMs, duration);
     this.#assertHeld(0);
-    await this.#scope.runtime.grants.extend(this.grant, leaseMs);
+    await failAt(new CallSite(this.#extend), this.#scope.runtime.grants.extend(this.grant, leaseMs));
     this.#assertHeld(0);
   }
 }
@@ -234,15 +237,16 @@ const done = new Deferred<void>(true);
 done.resolve();
 
 /** What the store was asked for. */
-export type GrantTerms = Pick<GrantSource, 'name' | 'request' | 'settings'>;
+export type GrantTerms = Pick<GrantSource, 'name' | 'request' | 'settings' | 'callSite'>;
 
 /** Adds the first hold of a branch on what the store granted. */
 export function firstHold(branch: Branch, terms: GrantTerms, granted: Granted): ScopedHold {
-  const { name, request, settings } = terms;
+  const { name, request, settings, callSite } = terms;
   const { scope } = branch;
   const { clock, grants } = scope.runtime;
   const createController = (): ScopedController => new ScopedController(branch);
-  const grant = new Grant({ clock, createController, name, traceId: scope.traceId, request, settings, granted });
+  const { traceId } = scope;
+  const grant = new Grant({ clock, createController, name, traceId, request, settings, granted, callSite });
   grant.addHold(settings.leaseMs, settings.renew);
   const first = new ScopedHold(grant, branch, settings);
   scope.holds.add(first);

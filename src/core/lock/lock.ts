@@ -1,5 +1,7 @@
+import { CallSite } from '../base/call-site.ts';
 import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import { LockNotHeldError, LockScopeError } from '../model/errors.ts';
+import { failAt } from '../model/fail-at.ts';
 import { checkedName, checkedNames, type LockKey, type LockName } from '../model/key.ts';
 import { acquireRules, checkAcquireOptions } from '../model/options.ts';
 import type {
@@ -8,6 +10,7 @@ import type {
   Hold,
   Lock,
   LockFunctions,
+  LockInfo,
   TryOptions,
   WhenFreeOptions,
 } from '../model/types.ts';
@@ -41,11 +44,11 @@ export function getLock(key: LockKey, options?: AcquireOptions): Lock {
       asRejection(() => runNow(checkedRoutine(routine, 'run', ofCall), ...target(ofCall, 'run'))),
     whenFree: (ofCall) => asRejection(() => whenFreeNow(...target(checkedWhenFree(ofCall), 'whenFree'))),
     release: () => asRejection(() => releaseNewest(name)),
-    isLocked: async () => (await inspectLock(currentRuntime(), name)).holds.length > 0,
+    isLocked: async () => (await inspectNow(name)).holds.length > 0,
     isHeld: () => holdCount(name) > 0,
     holdCount: () => holdCount(name),
-    inspect: () => asRejection(() => inspectLock(currentRuntime(), name)),
-    forceRelease: () => asRejection(() => forceReleaseLock(currentRuntime(), name)),
+    inspect: () => asRejection(() => inspectNow(name)),
+    forceRelease: () => asRejection(() => forceReleaseNow(name)),
   };
 }
 
@@ -178,11 +181,20 @@ function whenFreeNow(name: LockName, options: AcquireOptions): Promise<void> {
   return whenFree(currentRuntime(), currentBranch(), name, options);
 }
 
-async function releaseNewest(name: LockName): Promise<void> {
+function inspectNow(name: LockName): Promise<LockInfo> {
+  return failAt(new CallSite(inspectNow), inspectLock(currentRuntime(), name));
+}
+
+function forceReleaseNow(name: LockName): Promise<boolean> {
+  return failAt(new CallSite(forceReleaseNow), forceReleaseLock(currentRuntime(), name));
+}
+
+/** As `hold.release`, it does not end the process if its failure is not awaited. */
+function releaseNewest(name: LockName): Promise<void> {
   const branch = ownBranch(name);
   const hold = branch.scope.holds.newestHold(name.id, branch);
   if (hold === undefined) throw new LockNotHeldError(name);
-  await hold.release();
+  return hold.release();
 }
 
 /** How many holds on a key the branch of the calling code has, with those around it. */

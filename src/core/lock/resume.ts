@@ -1,6 +1,8 @@
+import { CallSite } from '../base/call-site.ts';
 import { type Granted, grantedByReply, grantedTooLate } from '../client/granted.ts';
 import { HoldTokenError, hasCode, LocksClosedError } from '../model/errors.ts';
 import { eventOf } from '../model/events.ts';
+import { failAt } from '../model/fail-at.ts';
 import { type DetachedHold, readToken } from '../model/hold-token.ts';
 import type { LockName } from '../model/key.ts';
 import { acquireRules, acquireSettings, assertGrantable, assertTransferable } from '../model/options.ts';
@@ -37,7 +39,17 @@ export async function resumeHold(token: string, options?: ResumeOptions): Promis
   return resume(ownBranch(detached.name).scope, detached, checked);
 }
 
-async function resume(scope: Scope, { name, request: from }: DetachedHold, options: ResumeOptions): Promise<Hold> {
+function resume(scope: Scope, detached: DetachedHold, options: ResumeOptions): Promise<Hold> {
+  const callSite = new CallSite(resume);
+  return failAt(callSite, resumeAt(callSite, scope, detached, options));
+}
+
+async function resumeAt(
+  callSite: CallSite,
+  scope: Scope,
+  { name, request: from }: DetachedHold,
+  options: ResumeOptions,
+): Promise<Hold> {
   const { client, acquires, events, settings: defaults } = scope.runtime;
   assertTransferable(client.capabilities, name);
   const settings = acquireSettings(defaults, { ...options, ...termsOf(from) });
@@ -48,7 +60,7 @@ async function resume(scope: Scope, { name, request: from }: DetachedHold, optio
   try {
     const granted = await transfer(scope.runtime, name, from, request, settings.leaseMs);
     if (granted === undefined) throw new HoldTokenError(name);
-    const hold = firstHold(scope.root, { name, request, settings }, granted);
+    const hold = firstHold(scope.root, { name, request, settings, callSite }, granted);
     events.emit('resumed', { ...eventOf(hold.grant), fence: hold.grant.fence });
     try {
       // The request may be over by now.

@@ -82,5 +82,6 @@ function lostError(hold: ScopedHold, value: unknown, loss?: LockLostError): Lock
   grant.isToldLost = true;
   const { key, category, fence } = grant;
   const details = { key, category, fence, value };
-  return new LockLostError(message, loss?.cause === undefined ? details : { ...details, cause: loss.cause });
+  const cause = loss?.cause;
+  return grant.located(new LockLostError(message, cause === undefined ? details : { ...details, cause }));
 }

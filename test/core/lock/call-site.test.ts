@@ -1,4 +1,5 @@
-import { type AcquireOptions, getLock, lock } from '../../../src/core/index.ts';
+import { type AcquireOptions, getLock, type Hold, lock, resumeHold } from '../../../src/core/index.ts';
+import { gate } from '../../support/gate.ts';
 import { coreTests, outcomeOf, queued, taken } from '../../support/stores/set-up.ts';
 
 const setUp = coreTests();
@@ -100,5 +101,91 @@ describe('The stack of an error', () => {
       [expect.stringContaining('set-up.ts')],
       [frameOf('run')],
     ]);
+  });
+
+  it.each(['run', 'runAll', 'runOfLock'])(
+    'A `%s` that loses its lock, and that nobody awaited, fails with the line that made it',
+    async (name) => {
+      const setup = setUp();
+      const work = gate();
+      const calling: Record<string, () => Promise<unknown>> = {
+        run: () => lock.run('key', () => work, { renew: false }),
+        runAll: () => lock.runAll(['a', 'key'], () => work, { renew: false }),
+        runOfLock: () => getLock('key').run(() => work, { renew: false }),
+      };
+      const forgotten = outcomeOf(setup.job().in(() => calling[name]?.() ?? Promise.resolve()));
+      await setup.clock.advance(20_000);
+      work.open();
+      await forgotten.settled;
+      expect(forgotten.error).toMatchObject({ code: 'ERR_LOCK_LOST' });
+      expect(framesOf(forgotten.error)[0]).toEqual(frameOf(name));
+    },
+  );
+
+  it('A nested `run` that loses its lock fails with the line that acquired the lock', async () => {
+    const setup = setUp();
+    const work = gate();
+    const application = {
+      outer: () => lock.run('key', () => lock.run('key', () => work, { renew: false }), { renew: false }),
+    };
+    const lost = outcomeOf(setup.job().in(() => application.outer()));
+    await setup.clock.advance(20_000);
+    work.open();
+    await lost.settled;
+    expect(lost.error).toMatchObject({ code: 'ERR_LOCK_LOST' });
+    expect(framesOf(lost.error)[0]).toEqual(frameOf('outer'));
+  });
+
+  it('A signal, an event and a release that tell of a loss have the line that acquired the lock', async () => {
+    const setup = setUp();
+    const losses = setup.events('lost');
+    const application = { take: () => lock.acquire('key', { renew: false }) };
+    const hold = await setup.job().in(() => application.take());
+    const { signal } = hold;
+    await setup.clock.advance(20_000);
+    await taken(setup);
+    const released = outcomeOf(hold.release());
+    await released.settled;
+    const told = [signal.reason, released.error, losses[0]?.error];
+    expect(told.map((error) => framesOf(error)[0])).toEqual(told.map(() => frameOf('take')));
+  });
+
+  it.each<[string, (hold: Hold, token: string) => Promise<unknown>]>([
+    ['extend', (hold) => hold.extend(60_000)],
+    ['detach', (hold) => hold.detach({ leaseMs: 60_000 })],
+    ['inspect', () => getLock('key').inspect()],
+    ['isLocked', () => getLock('key').isLocked()],
+    ['forceRelease', () => getLock('key').forceRelease()],
+    ['resumeHold', (_, token) => resumeHold(token)],
+  ])('A failure of the store at `%s` has the line that made the call', async (name, call) => {
+    const setup = setUp();
+    const { in: inJob } = setup.job();
+    const hold = await inJob(() => lock.acquire('key'));
+    const other = await inJob(() => lock.acquire('other'));
+    const token = await other.detach({ leaseMs: 60_000 });
+    const error = new Error('ECONNREFUSED');
+    for (const operation of ['renew', 'transfer', 'inspect', 'forceRelease'] as const) {
+      setup.store.always(operation, { kind: 'rejected', error });
+    }
+    const application = { [name]: () => call(hold, token) };
+    const failed = outcomeOf(inJob(() => application[name]?.() ?? Promise.resolve()));
+    await setup.clock.advance(20_000);
+    await failed.settled;
+    expect(failed.error).toMatchObject({ code: 'ERR_LOCK_STORE' });
+    expect(framesOf(failed.error)[0]).toEqual(expect.stringContaining('call-site.test.ts'));
+  });
+
+  it('A release by key whose failure nobody awaits does not end the process', async () => {
+    const setup = setUp();
+    const { in: inJob } = setup.job();
+    await inJob(() => lock.acquire('key', { renew: false }));
+    await setup.clock.advance(20_000);
+    setup.events('lost');
+    const unhandled = jest.fn();
+    process.on('unhandledRejection', unhandled);
+    void inJob(() => lock.release('key'));
+    await setup.clock.settle();
+    process.off('unhandledRejection', unhandled);
+    expect(unhandled).not.toHaveBeenCalled();
   });
 });
