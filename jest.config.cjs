@@ -1,3 +1,5 @@
+const { matrixOnly } = require('./test/support/jest/matrix-only.json');
+
 /** The options of swc for modules that `jsc` says how to read. */
 const swc = (jsc = {}) => [
   '@swc/jest',
@@ -42,8 +44,7 @@ const common = {
     '^reenlock/otel$': '<rootDir>/src/otel/index.ts',
   },
   globalSetup: '<rootDir>/test/support/jest/global-setup.ts',
-  // Two servers and four processes, for a minute: not in every run.
-  testPathIgnorePatterns: ['/node_modules/', ...(isWhole ? [] : ['/test/fault/failover'])],
+  testPathIgnorePatterns: ['/node_modules/', ...(isWhole ? [] : matrixOnly)],
   setupFilesAfterEnv: ['<rootDir>/test/support/jest/timeouts.cjs'],
 };
 

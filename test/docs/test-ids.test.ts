@@ -1,6 +1,7 @@
-import { readdirSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { readDocument, root, sectionOf } from './markdown.ts';
+import { matrixOnly } from '../support/jest/matrix-only.json';
+import { readDocument, root, sectionOf, tableOf } from './markdown.ts';
 
 // A page names a test by its id, `[release-03]`, which begins its title: the words after it may be changed.
 
@@ -53,6 +54,20 @@ it('each id is that of one test', () => {
 it('the page names tests that exist, and all that have an id', () => {
   const key = ({ id, file }: Named): string => `${id} in ${file}`;
   expect([...new Set(named.filter(isId).map(key))].sort()).toEqual(tests.map(key).sort());
+});
+
+/** Rows about servers that `npm test` has none of. */
+const ofOtherTopologies = /^(failover|sentinel)-\d\d$/;
+
+it('every promise has a test that runs without `MATRIX=all`, but for those about another topology', () => {
+  const late = named.filter(({ file }) => matrixOnly.includes(file)).map(({ id }) => id);
+  expect(late.filter((id) => !ofOtherTopologies.test(id))).toEqual([]);
+});
+
+it('CONTRIBUTING.md lists the files that run with `MATRIX=all` alone, which exist', () => {
+  const table = tableOf(sectionOf(readDocument('CONTRIBUTING.md'), 'What only the matrix runs'));
+  expect(table.map(({ file }) => file)).toEqual(matrixOnly.map((file) => `\`${file}\``));
+  for (const file of matrixOnly) expect([file, existsSync(join(root, file))]).toEqual([file, true]);
 });
 
 describe.each([

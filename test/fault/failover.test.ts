@@ -168,7 +168,6 @@ function report(
   );
 }
 
-// Only with `MATRIX=all` or `FAULTS=long`: see jest.config.cjs.
 describe('A failover of PostgreSQL', () => {
   let failovers: Failovers | undefined;
   afterEach(async () => {

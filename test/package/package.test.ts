@@ -17,6 +17,7 @@ import * as redis from 'reenlock/redis';
 import * as testing from 'reenlock/testing';
 import * as contract from 'reenlock/testing/contract';
 import { pages } from '../docs/workshop.ts';
+import { matrix } from '../support/matrix.ts';
 import { createConsumer, packPackage, root, runBinary } from './packed.ts';
 
 const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Record<string, unknown>;
@@ -217,20 +218,23 @@ describe('the published package', () => {
       ['ESM, on Koa', 'esm-ts', 'out/main.mjs'],
       ['CommonJS, on Express', 'cjs-ts', 'out/main.js'],
       ['a user of node-redis and iovalkey', 'redis-clients', 'out/main.mjs'],
-      ['CommonJS, on Nest with platform-express and platform-fastify', 'nest', 'out/main.js'],
       ['ESM, on plain Node, Fastify and Hono', 'others', 'out/main.mjs'],
     ])('The published package compiles and guards a route in TypeScript as %s', (_, folder, file) => {
       compile(folder);
       expect(run(join(folder, file))).toBe('ok\n');
     });
 
-    it('The published package compiles and guards a route on Nest 11, too', () => {
-      const older = createConsumer(packed, { '@nestjs': 'test/nest/nest11/node_modules/@nestjs' });
-      cpSync(join(__dirname, 'consumers/nest'), older.folder, { recursive: true });
-      runBinary('tsc', ['-p', older.folder]);
-      const main = join(older.folder, 'out/main.js');
+    it.each(
+      matrix<[version: number, peers: string]>([[12, 'node_modules/@nestjs']], () => [
+        [11, 'test/nest/nest11/node_modules/@nestjs'],
+      ]),
+    )('The published package compiles and guards a route on Nest %i, on Express and on Fastify', (_, peers) => {
+      const nest = createConsumer(packed, { '@nestjs': peers });
+      cpSync(join(__dirname, 'consumers/nest'), nest.folder, { recursive: true });
+      runBinary('tsc', ['-p', nest.folder]);
+      const main = join(nest.folder, 'out/main.js');
       expect(execFileSync('node', [main], { encoding: 'utf8', timeout: 20_000 })).toBe('ok\n');
-      older.remove();
+      nest.remove();
     });
 
     it.each([

@@ -1,7 +1,10 @@
 import { execFileSync } from 'node:child_process';
 import { cpSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
+import { matrix } from '../support/matrix.ts';
 import { createConsumer, packPackage, root } from './packed.ts';
+
+type Runner = readonly [name: string, command: string, args: readonly string[], counts: RegExp];
 
 describe('The test kit of the published package', () => {
   let consumer: ReturnType<typeof createConsumer>;
@@ -17,16 +20,25 @@ describe('The test kit of the published package', () => {
   const bin = (name: string): string => join(root, 'node_modules/.bin', name);
 
   /** Each runner, and how it says how many tests passed and failed. */
-  const runners: [string, string, string[], RegExp][] = [
+  const runners = matrix<Runner>(
     [
-      'jest',
-      bin('jest'),
-      ['--config', '{"testMatch":["**/jest.test.cjs"]}', '--rootDir', '.'],
-      /Tests: +(?:(?<failed>\d+) failed, )?(?<passed>\d+) passed/,
+      [
+        'jest',
+        bin('jest'),
+        ['--config', '{"testMatch":["**/jest.test.cjs"]}', '--rootDir', '.'],
+        /Tests: +(?:(?<failed>\d+) failed, )?(?<passed>\d+) passed/,
+      ],
     ],
-    ['vitest', bin('vitest'), ['run', 'vitest.test.mjs'], /Tests +(?:(?<failed>\d+) failed \| )?(?<passed>\d+) passed/],
-    ['node:test', process.execPath, ['--test', 'node.test.mjs'], /pass (?<passed>\d+)\n.*fail (?<failed>\d+)/],
-  ];
+    () => [
+      [
+        'vitest',
+        bin('vitest'),
+        ['run', 'vitest.test.mjs'],
+        /Tests +(?:(?<failed>\d+) failed \| )?(?<passed>\d+) passed/,
+      ],
+      ['node:test', process.execPath, ['--test', 'node.test.mjs'], /pass (?<passed>\d+)\n.*fail (?<failed>\d+)/],
+    ],
+  );
 
   it.each(runners)('The test kit works under %s, and under its fake timers', (_, command, args, counts) => {
     expect(countsIn(run(command, args, join(consumer.folder, 'testing')), counts)).toEqual({ passed: 2, failed: 0 });

@@ -4,6 +4,7 @@ import { RedisStore } from 'reenlock/redis';
 import { type Clock, systemClock } from '../../src/core/base/clock.ts';
 import { buildLocks } from '../../src/core/runtime/locks.ts';
 import { StoreStage } from '../../src/testing/contract/stage.ts';
+import { matrix } from '../support/matrix.ts';
 import { RedisStage } from '../support/redis/redis-stage.ts';
 
 /** A lease that is soon over, but not before an answer to its own acquire is here, however busy the machine is. */
@@ -51,9 +52,9 @@ export class Service {
   }
 }
 
-/** Runs the same tests on the store in memory and on a Redis server. */
+/** Runs the same tests on a Redis server, and in the whole matrix on the store in memory. */
 export function describeStores(name: string, tests: (services: Services) => void): void {
-  describe.each(['MemoryStore', 'RedisStore'])(`${name}, on %s`, (kind) => {
+  describe.each(matrix(['RedisStore'], () => ['MemoryStore']))(`${name}, on %s`, (kind) => {
     const redis = kind === 'RedisStore' ? new RedisStage() : undefined;
     const stage = redis ?? new StoreStage();
     const running: { close(): Promise<void> }[] = [];

@@ -41,7 +41,7 @@ const withoutListen: Way = {
   listen: () => false,
 };
 
-describe.each(matrix([direct, behindPgBouncer], () => [withoutListen]))(
+describe.each(matrix([direct], () => [behindPgBouncer, withoutListen]))(
   '$name',
   ({ isBehindPgBouncer, isolation, lacks, listen }) => {
     let server: PostgresServer;

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
 import { inspect } from 'node:util';
 import { Redis } from 'ioredis';
-import { Redis as Redis5 } from 'ioredis5';
 import { LockStoreError } from '../../../src/core/model/errors.ts';
 import type { StoreMessage } from '../../../src/core/model/store.ts';
 import { RedisChannel } from '../../../src/stores/redis/channel.ts';
@@ -10,6 +9,7 @@ import { driverOf } from '../../../src/stores/redis/drivers/driver-of.ts';
 import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
+import { ioredisVersions } from '../../support/redis/ioredis.ts';
 import { type RedisOptions, useRedis } from '../../support/redis/redis-stage.ts';
 import { startRedis } from '../../support/redis/server.ts';
 import { until } from '../../support/until.ts';
@@ -66,14 +66,11 @@ describe('The channel of RedisStore', () => {
     );
   });
 
-  it.each([
-    { name: 'ioredis 6', connect: (port: number) => new Redis(port) },
-    { name: 'ioredis 5', connect: (port: number) => new Redis5(port) as unknown as Redis },
-  ])(
-    'The channel takes another subscription while the first is on its way, at any moment of that ($name)',
-    async ({ connect }) => {
+  it.each(ioredisVersions)(
+    'The channel takes another subscription while the first is on its way, at any moment of that (%s)',
+    async (_, { Redis: Client }) => {
       for (const moment of ['connect', 'ready']) {
-        const client = connect(stage.server.port);
+        const client = new Client(stage.server.port);
         await client.ping();
         const duplicate = jest.spyOn(client, 'duplicate');
         const channel = new RedisChannel(driverOf(client), 'grants:');

@@ -1,11 +1,11 @@
 import type { Redis } from 'ioredis';
-import { Redis as Redis5 } from 'ioredis5';
 import { LockConfigError } from '../../../src/core/model/errors.ts';
 import { RedisCas } from '../../../src/stores/cas/redis-cas.ts';
 import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
 import { longMs } from '../../../src/testing/contract/harness.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { TcpProxy } from '../../support/processes/tcp-proxy.ts';
+import { ioredisVersions } from '../../support/redis/ioredis.ts';
 import { type RedisOptions, useRedis } from '../../support/redis/redis-stage.ts';
 import { type RedisServer, startRedis } from '../../support/redis/server.ts';
 import { looksOf, uses } from '../../support/stores/everything.ts';
@@ -16,10 +16,11 @@ watchLeaks();
 describe("the application's client", () => {
   const stage = useRedis(['--repl-diskless-sync-delay', '0']);
 
-  const clients: Record<string, (options: RedisOptions) => Redis> = {
-    'ioredis 6': (options) => stage.connect(options),
-    'ioredis 5': (options) => new Redis5({ port: stage.server.port, ...(options as object) }) as unknown as Redis,
-  };
+  type Client = (options: RedisOptions) => Redis;
+  const clients = ioredisVersions.map<[string, Client]>(([name, { Redis }]) => [
+    name,
+    (options) => new Redis({ port: stage.server.port, ...options }),
+  ]);
 
   let replica: RedisServer;
   beforeAll(async () => {
@@ -29,8 +30,8 @@ describe("the application's client", () => {
   afterAll(() => replica.stop());
 
   describe.each(Object.keys(uses))('of a %s', (kind) => {
-    it.each(Object.keys(clients))('The client is neither changed nor closed by any call (%s)', async (version) => {
-      const client = clients[version]!({ keyPrefix: 'app:' });
+    it.each(clients)('The client is neither changed nor closed by any call (%s)', async (_, connect) => {
+      const client = connect({ keyPrefix: 'app:' });
       await client.ping();
       const before = looksOf(client);
       const open = await connections();
@@ -109,11 +110,11 @@ describe("the application's client", () => {
     },
   );
 
-  it.each(Object.keys(clients))(
+  it.each(clients)(
     'The store reconnects with a `socketTimeout` when the connection is half-open (%s)',
-    async (version) => {
+    async (_, connect) => {
       const proxy = await TcpProxy.start(stage.server.port);
-      const client = clients[version]!({ port: proxy.port, socketTimeout: 200 });
+      const client = connect({ port: proxy.port, socketTimeout: 200 });
       client.on('error', () => {});
       await client.ping();
       proxy.halfOpen('commands');
@@ -131,10 +132,10 @@ describe("the application's client", () => {
     client.disconnect();
   });
 
-  it.each(Object.keys(clients))(
+  it.each(clients)(
     'A tool that wraps the commands of the client sees the keys and the reply of each call (%s)',
-    async (version) => {
-      const client = clients[version]!({ keyPrefix: 'app:' });
+    async (_, connect) => {
+      const client = connect({ keyPrefix: 'app:' });
       const seen: { args: readonly unknown[]; reply: unknown }[] = [];
       const { sendCommand } = client;
       client.sendCommand = (command, stream) => {

@@ -1,6 +1,5 @@
 import { inspect } from 'node:util';
 import { Redis } from 'ioredis';
-import { Redis as Redis5 } from 'ioredis5';
 import { createLocks, lock, runInTrace } from 'reenlock';
 import { LockStoreError } from '../../../src/core/model/errors.ts';
 import { CasStore } from '../../../src/stores/cas/cas-store.ts';
@@ -11,6 +10,7 @@ import { key, StoreStage } from '../../../src/testing/contract/stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { disconnectTimeout } from '../../support/redis/client.ts';
 import { FakeRedis } from '../../support/redis/fake-redis.ts';
+import { ioredisVersions } from '../../support/redis/ioredis.ts';
 import { useRedis } from '../../support/redis/redis-stage.ts';
 import { until } from '../../support/until.ts';
 
@@ -249,35 +249,40 @@ describe('Errors of a real server', () => {
     await stage.client.call('ACL', 'DELUSER', 'locks');
   });
 
-  it.each([
-    ['ioredis 6', Redis],
-    ['ioredis 5', Redis5 as unknown as typeof Redis],
-  ])('A login that the server refuses is reported, by %s, without the password', async (_, Client) => {
-    await stage.client.call('ACL', 'SETUSER', 'locks', 'reset', 'on', '>rotated', '~*', '&*', '+@all');
-    const { port } = stage.server;
-    const client = new Client({
-      port,
-      username: 'locks',
-      password: 'hunter2',
-      retryStrategy: () => 10,
-      disconnectTimeout,
-    });
-    client.on('error', () => {});
-    const store = new RedisStore({ client });
-    const cas = new RedisCas({ client });
-    const told: unknown[] = [];
-    const subscribed = store.subscribe('process', (message) => told.push(message));
-    const calls = [
-      ...[store.inspect('id'), store.list({ idPrefix: '', limit: 1, cursor: undefined }), subscribed],
-      ...[cas.read('key'), cas.create('key', 'new', 1), cas.replace('key', 'old', 'new', 1), cas.remove('key', 'old')],
-    ];
-    const errors = (await Promise.allSettled(calls)).map((result) => (result as PromiseRejectedResult).reason);
-    client.disconnect();
-    cas.close();
-    const printed = inspect([...errors, ...told], { depth: 9 });
-    expect(printed.match(/WRONGPASS/g)?.length).toBeGreaterThan(calls.length);
-    expect(printed).not.toContain('hunter2');
-  });
+  it.each(ioredisVersions)(
+    'A login that the server refuses is reported, by %s, without the password',
+    async (_, { Redis: Client }) => {
+      await stage.client.call('ACL', 'SETUSER', 'locks', 'reset', 'on', '>rotated', '~*', '&*', '+@all');
+      const { port } = stage.server;
+      const client = new Client({
+        port,
+        username: 'locks',
+        password: 'hunter2',
+        retryStrategy: () => 10,
+        disconnectTimeout,
+      });
+      client.on('error', () => {});
+      const store = new RedisStore({ client });
+      const cas = new RedisCas({ client });
+      const told: unknown[] = [];
+      const subscribed = store.subscribe('process', (message) => told.push(message));
+      const calls = [
+        ...[store.inspect('id'), store.list({ idPrefix: '', limit: 1, cursor: undefined }), subscribed],
+        ...[
+          cas.read('key'),
+          cas.create('key', 'new', 1),
+          cas.replace('key', 'old', 'new', 1),
+          cas.remove('key', 'old'),
+        ],
+      ];
+      const errors = (await Promise.allSettled(calls)).map((result) => (result as PromiseRejectedResult).reason);
+      client.disconnect();
+      cas.close();
+      const printed = inspect([...errors, ...told], { depth: 9 });
+      expect(printed.match(/WRONGPASS/g)?.length).toBeGreaterThan(calls.length);
+      expect(printed).not.toContain('hunter2');
+    },
+  );
 
   it('A user without any channel is never told that an applied call was not applied', async () => {
     await stage.client.call('ACL', 'SETUSER', 'mute', 'reset', 'on', 'nopass', '~*', '+@all', 'resetchannels');

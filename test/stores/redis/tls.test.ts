@@ -1,24 +1,19 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Cluster, Redis } from 'ioredis';
-import { Cluster as Cluster5, Redis as Redis5 } from 'ioredis5';
+import { Redis } from 'ioredis';
 import { LockStoreError } from '../../../src/core/model/errors.ts';
 import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
 import { StoreStage } from '../../../src/testing/contract/stage.ts';
 import { createCertificate } from '../../support/http/certificate.ts';
 import { freePort } from '../../support/processes/free-port.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
+import { ioredisVersions } from '../../support/redis/ioredis.ts';
 import { type RedisServer, startRedis } from '../../support/redis/server.ts';
 import { useEverything, uses } from '../../support/stores/everything.ts';
 import { until } from '../../support/until.ts';
 
 watchLeaks();
-
-const versions: Readonly<Record<string, typeof Redis>> = {
-  'ioredis 6': Redis,
-  'ioredis 5': Redis5 as unknown as typeof Redis,
-};
 
 /** Servers that want a certificate from their clients, too: a connection without the client's own options is refused. */
 describe('RedisStore over TLS', () => {
@@ -39,7 +34,7 @@ describe('RedisStore over TLS', () => {
     return { server: await startRedis({ args: ['--tls-port', String(port), ...files, ...args] }), port };
   }
 
-  describe.each(Object.entries(versions))('with %s', (_, Client) => {
+  describe.each(ioredisVersions)('with %s', (_, { Redis: Client }) => {
     let servers: RedisServer[] = [];
     let port: number;
     let client: Redis;
@@ -104,16 +99,16 @@ describe('RedisStore over TLS', () => {
     });
     afterAll(() => server.stop());
 
-    it.each([
-      ['ioredis 6', Cluster],
-      ['ioredis 5', Cluster5 as unknown as typeof Cluster],
-    ])('A Cluster serves a RedisStore, whose own connection has the options of its servers (%s)', async (_, Client) => {
-      const client = new Client([{ host: '127.0.0.1', port }], { redisOptions: { tls } });
-      const stage = new StoreStage();
-      stage.store = new RedisStore({ client });
-      await useEverything(stage);
-      expect(client.nodes().map(({ options }) => options.port)).toEqual([port]);
-      client.disconnect();
-    });
+    it.each(ioredisVersions)(
+      'A Cluster serves a RedisStore, whose own connection has the options of its servers (%s)',
+      async (_, { Cluster }) => {
+        const client = new Cluster([{ host: '127.0.0.1', port }], { redisOptions: { tls } });
+        const stage = new StoreStage();
+        stage.store = new RedisStore({ client });
+        await useEverything(stage);
+        expect(client.nodes().map(({ options }) => options.port)).toEqual([port]);
+        client.disconnect();
+      },
+    );
   });
 });

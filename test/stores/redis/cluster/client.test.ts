@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 import { Cluster } from 'ioredis';
-import { Cluster as Cluster5 } from 'ioredis5';
 import { lockName } from '../../../../src/core/model/key.ts';
 import type { StoreMessage } from '../../../../src/core/model/store.ts';
 import { RedisStore } from '../../../../src/stores/redis/redis-store.ts';
@@ -9,6 +8,7 @@ import { key } from '../../../../src/testing/contract/stage.ts';
 import { readDocument } from '../../../docs/markdown.ts';
 import { watchLeaks } from '../../../support/processes/leaks.ts';
 import { type ClusterOptions, connected, useCluster } from '../../../support/redis/cluster-stage.ts';
+import { ioredisVersions } from '../../../support/redis/ioredis.ts';
 import { clientInfoRight } from '../../../support/redis/rights.ts';
 import type { RedisServer } from '../../../support/redis/server.ts';
 import { useEverything } from '../../../support/stores/everything.ts';
@@ -66,15 +66,10 @@ describe("the application's Cluster", () => {
     await stage.end();
   }
 
-  const clients: Record<string, (options: ClusterOptions) => Cluster> = {
-    'ioredis 6': (options) => new Cluster([...stage.cluster.nodes], options),
-    'ioredis 5': (options) => new Cluster5([...stage.cluster.nodes], options as object) as unknown as Cluster,
-  };
-
-  it.each(Object.keys(clients))(
+  it.each(ioredisVersions)(
     'The Cluster is neither changed nor closed by anything that a store does (%s)',
-    async (version) => {
-      const client = clients[version]!({ keyPrefix: 'app:' });
+    async (_, { Cluster: Client }) => {
+      const client = new Client([...stage.cluster.nodes], { keyPrefix: 'app:' });
       await connected(client);
       const before = looks(client);
       await useEverythingOf(new RedisStore({ client }));
@@ -97,8 +92,8 @@ describe("the application's Cluster", () => {
     { name: 'speaks RESP 2', options: { redisOptions: { protocol: 2 } } },
     { name: 'does not subscribe again by itself', options: { redisOptions: { autoResubscribe: false } } },
   ] satisfies { name: string; options: ClusterOptions }[])('The Cluster may be one that $name', async ({ options }) => {
-    for (const connect of Object.values(clients)) {
-      const client = connect(options);
+    for (const [, { Cluster: Client }] of ioredisVersions) {
+      const client = new Client([...stage.cluster.nodes], options);
       await useEverythingOf(new RedisStore({ client }));
       expect(client.status).toBe('ready');
       client.disconnect();

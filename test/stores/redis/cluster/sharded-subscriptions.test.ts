@@ -3,7 +3,6 @@ import { EventEmitter, once } from 'node:events';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { Cluster, Redis } from 'ioredis';
-import { Cluster as Cluster5 } from 'ioredis5';
 import type { StoreMessage } from '../../../../src/core/model/store.ts';
 import { ShardedSubscriptions } from '../../../../src/stores/redis/cluster/sharded-subscriptions.ts';
 import { slotOf } from '../../../../src/stores/redis/cluster/slots.ts';
@@ -19,6 +18,7 @@ import {
   clusterLibrariesForFaults,
 } from '../../../support/redis/cluster-clients.ts';
 import { type ClusterOptions, connected, useCluster } from '../../../support/redis/cluster-stage.ts';
+import { ioredisVersions } from '../../../support/redis/ioredis.ts';
 import { type RedisServer, startRedis } from '../../../support/redis/server.ts';
 import { until } from '../../../support/until.ts';
 
@@ -35,11 +35,6 @@ describe('Messages on a cluster', () => {
     for (const client of clients) client.disconnect();
     clients = [];
   });
-
-  const versions: Record<string, (options: ClusterOptions) => Cluster> = {
-    'ioredis 6': (options) => new Cluster([...stage.cluster.nodes], options),
-    'ioredis 5': (options) => new Cluster5([...stage.cluster.nodes], options as object) as unknown as Cluster,
-  };
 
   async function use(library = clusterLibraries[0]!, options: Partial<ClusterClientOptions> = {}): Promise<void> {
     stage.store = new RedisStore({ client: await stage.open(library, options) });
@@ -283,9 +278,9 @@ describe('Messages on a cluster', () => {
   });
 
   describe('Sharded subscriptions', () => {
-    async function start(options: ClusterOptions = {}, version = 'ioredis 6') {
+    async function start(options: ClusterOptions = {}, Client = Cluster) {
       const clock = new ManualClock();
-      const client = versions[version]!(options);
+      const client = new Client([...stage.cluster.nodes], options);
       clients.push(client);
       await connected(client);
       const duplicates = client.nodes().map((node) => jest.spyOn(node, 'duplicate'));
@@ -451,7 +446,7 @@ describe('Messages on a cluster', () => {
       [9_999, 1],
       [10_000, 0],
     ])('Sharded subscriptions are ten thousand at most: beside %i others, %i more', async (others, more) => {
-      const client = versions['ioredis 6']!({});
+      const client = new Cluster([...stage.cluster.nodes], {});
       clients.push(client);
       await connected(client);
       const duplicates = client.nodes('master').map((node) => jest.spyOn(node, 'duplicate'));
@@ -489,10 +484,10 @@ describe('Messages on a cluster', () => {
       await stage.cluster.settled();
     });
 
-    it.each(Object.keys(versions))(
+    it.each(ioredisVersions)(
       'Sharded subscriptions come back after the slot has been away for a while (%s)',
-      async (version) => {
-        const { clock, shards } = await start({}, version);
+      async (_, { Cluster: Client }) => {
+        const { clock, shards } = await start({}, Client);
         const from = await primary();
         const to = await stage.elsewhere(record);
         shards.listen(record, 'process', longMs);
@@ -510,14 +505,14 @@ describe('Messages on a cluster', () => {
       },
     );
 
-    it.each(Object.keys(versions))(
+    it.each(ioredisVersions)(
       'Sharded subscriptions stay if a server is called for one whose slot it has lost (%s)',
-      async (version) => {
+      async (_, { Cluster: Client }) => {
         const other = 'reenlock:{other}:lock';
         const from = await primary();
         if ((await stage.cluster.serversOf(other)).primary.port !== from.port)
           await stage.cluster.moveSlot(other, from);
-        const { answered, look, shards } = await start({}, version);
+        const { answered, look, shards } = await start({}, Client);
         shards.listen(other, 'process', longMs);
         await until(async () => (await channels(from)).length === 1);
         await stage.cluster.moveSlot(record, await stage.elsewhere(record));
