@@ -40,6 +40,8 @@ export async function startRedis(more = []) {
     /** Learns from a piece of work of a contender which of the server's commands come from clients. */
     learn: async (name, work) => shares.set(name, await learnClientShares(port, work)),
     usedBy: (name, work) => usedBy(admin, shares.get(name), work),
+    /** The processor time that it has used, in µs. */
+    cpuUs: async () => cpuUs(await admin.info('cpu')),
     async stop() {
       await admin.quit();
       await stop();
