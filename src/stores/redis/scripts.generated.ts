@@ -3,7 +3,7 @@ import type { RedisScript } from './scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: 'eb369d44aa600d8bec69b38f4ba404fae0ebd38d',
+  sha1: '3ebdab4355b11fc611732ea01a3dc03dbd35749c',
   source: `local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -49,8 +49,13 @@ several, leastMode, isMixed, claims, onlyId, onlyOwner, onlyProcess, grants = un
 'HMGET', lock, 'holds', 'mode', 'mixed', 'claims', 'hold', 'owner', 'process', 'grants'
 ))
 end
+local isStale = false
 local count = ends > 0 and tonumber(several or 1) or 0
 leastMode, claims = leastMode or 'write', tonumber(claims or 0)
+local function done(reply)
+if isStale then redis.call('DEL', holds, leases) end
+return reply
+end
 local function limitOf(mode)
 if mode == 'write' then return 1 end
 return tonumber(mode) or math.huge
@@ -101,7 +106,7 @@ end
 if count > 0 and (ends <= nowMs or several and redis.call('ZCOUNT', leases, '-inf', nowMs) > 0) then
 local function clear()
 redis.call('HDEL', lock, 'ends', 'hold', 'owner', 'process', 'mode', 'claims', 'holds', 'grants', 'mixed')
-if several then redis.call('DEL', holds, leases) end
+isStale = isStale or several
 count, ends, claims, several, isMixed, onlyId, grants, leastMode = 0, 0, 0, nil, nil, nil, nil, 'write'
 end
 local function findLeast()
@@ -233,12 +238,23 @@ local text = table.concat({hold.process, hold.owner, hold.mode, granted, grants,
 redis.call('HSET', holds, 'h:' .. hold.id, text, 'o:' .. hold.owner, number)
 redis.call('ZADD', leases, hold.endMs, hold.id)
 end
+local function removeStale(fields, ids)
+for _, field in ipairs(fields) do
+if field ~= 'h:' .. onlyId and field ~= 'o:' .. onlyOwner then redis.call('HDEL', holds, field) end
+end
+for _, id in ipairs(ids) do
+if id ~= onlyId then redis.call('ZREM', leases, id) end
+end
+isStale = false
+end
 local function grantBeside(hold, family, number)
 local isKept, wanted, most = several and math.floor(hold.endMs / 6e4) <= math.floor(ends / 6e4), limitOf(hold.mode), limitOf(leastMode)
 if not several then
+local fields, ids = isStale and redis.call('HKEYS', holds), isStale and redis.call('ZRANGE', leases, 0, -1)
 addBeside({
 id = onlyId, process = onlyProcess, owner = onlyOwner, mode = leastMode, isClaim = claims > 0, endMs = ends
 }, 1, fence)
+if isStale then removeStale(fields, ids) end
 redis.call('HDEL', lock, 'hold', 'owner', 'process')
 several = true
 end
@@ -303,8 +319,9 @@ return 'passed'
 end
 local function readPage()
 local size, fields = seen == 0 and 2 or 64, {}
-page, at = redis.call('ZRANGE', queue, passed, passed + size - 1), 1
-isLast = #page < size
+page, at = redis.call('ZRANGE', queue, passed, passed + size), 1
+isLast = not page[size + 1]
+page[size + 1] = nil
 for i, id in ipairs(page) do fields[i] = 'w:' .. id end
 if page[1] then texts = redis.call('HMGET', waiters, unpack(fields)) end
 end
@@ -388,6 +405,7 @@ return found
 end
 handOffWithin = function(owner)
 local nested, left = within(owner), {}
+local size = #nested > 0 and redis.call('ZCARD', queue)
 for _, waiter in ipairs(nested) do
 local family, _, number = familyOf(waiter.owner)
 if admits(waiter.owner, waiter.mode, family) then
@@ -404,7 +422,7 @@ redis.call('ZADD', queue, 'LT', placeOf(waiter.sinceUs, waiter.priority, depth),
 redis.call('HSET', lock, 'queued', 'front')
 queued = 'front'
 end
-if #nested > 0 then page, at, isLast, passed = {}, 1, false, 0 end
+if #nested > 0 then page, at, isLast, passed = {}, 1, size + #left == #nested, 0 end
 end
 local isAdmitted = false
 while goesOn do
@@ -528,7 +546,7 @@ end
 end
 end
 end
-return reply`,
+return done(reply)`,
 };
 
 export const checkRights: RedisScript = {
@@ -564,7 +582,7 @@ return redis.call('ZRANGE', KEYS[1], '+inf', '(' .. nowMs, 'BYSCORE', 'REV', 'LI
 
 export const forceRelease: RedisScript = {
   name: 'force-release',
-  sha1: 'b6e6c6f39e1af4838f2012acb04aea96992bcaf3',
+  sha1: '1a7185907954b2a93b6b6bf13b1c34c407d78653',
   source: `local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -579,8 +597,13 @@ several, leastMode, isMixed, claims, onlyId, onlyOwner, onlyProcess, grants = un
 'HMGET', lock, 'holds', 'mode', 'mixed', 'claims', 'hold', 'owner', 'process', 'grants'
 ))
 end
+local isStale = false
 local count = ends > 0 and tonumber(several or 1) or 0
 leastMode, claims = leastMode or 'write', tonumber(claims or 0)
+local function done(reply)
+if isStale then redis.call('DEL', holds, leases) end
+return reply
+end
 local function limitOf(mode)
 if mode == 'write' then return 1 end
 return tonumber(mode) or math.huge
@@ -665,7 +688,7 @@ return number or 0, type(server) == 'string' and ' ' .. server or ''
 end
 local function clear()
 redis.call('HDEL', lock, 'ends', 'hold', 'owner', 'process', 'mode', 'claims', 'holds', 'grants', 'mixed')
-if several then redis.call('DEL', holds, leases) end
+isStale = isStale or several
 count, ends, claims, several, isMixed, onlyId, grants, leastMode = 0, 0, 0, nil, nil, nil, nil, 'write'
 end
 local function findLeast()
@@ -713,7 +736,7 @@ end
 return ended
 end
 dropExpired()
-if count == 0 or tonumber(fence) ~= tonumber(ARGV[1]) then return 0 end
+if count == 0 or tonumber(fence) ~= tonumber(ARGV[1]) then return done(0) end
 local lost = listHolds('-inf', '+inf', count)
 clear()
 local function branchesBeside(owner)
@@ -741,12 +764,23 @@ local text = table.concat({hold.process, hold.owner, hold.mode, granted, grants,
 redis.call('HSET', holds, 'h:' .. hold.id, text, 'o:' .. hold.owner, number)
 redis.call('ZADD', leases, hold.endMs, hold.id)
 end
+local function removeStale(fields, ids)
+for _, field in ipairs(fields) do
+if field ~= 'h:' .. onlyId and field ~= 'o:' .. onlyOwner then redis.call('HDEL', holds, field) end
+end
+for _, id in ipairs(ids) do
+if id ~= onlyId then redis.call('ZREM', leases, id) end
+end
+isStale = false
+end
 local function grantBeside(hold, family, number)
 local isKept, wanted, most = several and math.floor(hold.endMs / 6e4) <= math.floor(ends / 6e4), limitOf(hold.mode), limitOf(leastMode)
 if not several then
+local fields, ids = isStale and redis.call('HKEYS', holds), isStale and redis.call('ZRANGE', leases, 0, -1)
 addBeside({
 id = onlyId, process = onlyProcess, owner = onlyOwner, mode = leastMode, isClaim = claims > 0, endMs = ends
 }, 1, fence)
+if isStale then removeStale(fields, ids) end
 redis.call('HDEL', lock, 'hold', 'owner', 'process')
 several = true
 end
@@ -810,8 +844,9 @@ return 'passed'
 end
 local function readPage()
 local size, fields = seen == 0 and 2 or 64, {}
-page, at = redis.call('ZRANGE', queue, passed, passed + size - 1), 1
-isLast = #page < size
+page, at = redis.call('ZRANGE', queue, passed, passed + size), 1
+isLast = not page[size + 1]
+page[size + 1] = nil
 for i, id in ipairs(page) do fields[i] = 'w:' .. id end
 if page[1] then texts = redis.call('HMGET', waiters, unpack(fields)) end
 end
@@ -895,6 +930,7 @@ return found
 end
 handOffWithin = function(owner)
 local nested, left = within(owner), {}
+local size = #nested > 0 and redis.call('ZCARD', queue)
 for _, waiter in ipairs(nested) do
 local family, _, number = familyOf(waiter.owner)
 if admits(waiter.owner, waiter.mode, family) then
@@ -911,7 +947,7 @@ redis.call('ZADD', queue, 'LT', placeOf(waiter.sinceUs, waiter.priority, depth),
 redis.call('HSET', lock, 'queued', 'front')
 queued = 'front'
 end
-if #nested > 0 then page, at, isLast, passed = {}, 1, false, 0 end
+if #nested > 0 then page, at, isLast, passed = {}, 1, size + #left == #nested, 0 end
 end
 local isAdmitted = false
 while goesOn do
@@ -930,12 +966,12 @@ end
 if isAdmitted and first and first ~= true and not taken[first.id] then tell(first.process, 'next ' .. first.id) end
 tellGranted(1)
 for _, each in ipairs(lost) do tell(each.process, 'lost ' .. each.id) end
-return 1`,
+return done(1)`,
 };
 
 export const inspect: RedisScript = {
   name: 'inspect',
-  sha1: '32afa511dab4079d1d691e2506c9ca1fd32622ba',
+  sha1: 'cb69de8e0127a682e3008a7dfa3d2fe95a16c512',
   source: `local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -948,8 +984,13 @@ several, leastMode, isMixed, claims, onlyId, onlyOwner, onlyProcess, grants = un
 'HMGET', lock, 'holds', 'mode', 'mixed', 'claims', 'hold', 'owner', 'process', 'grants'
 ))
 end
+local isStale = false
 local count = ends > 0 and tonumber(several or 1) or 0
 leastMode, claims = leastMode or 'write', tonumber(claims or 0)
+local function done(reply)
+if isStale then redis.call('DEL', holds, leases) end
+return reply
+end
 local function limitOf(mode)
 if mode == 'write' then return 1 end
 return tonumber(mode) or math.huge
@@ -1052,7 +1093,7 @@ return {nowMs, held, waits}`,
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: '1108371d8a6c3ad3856b106114dfd486ebb85498',
+  sha1: '21d79d46276e825eedc03fce91baa0ec3c0d07c5',
   source: `local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -1073,8 +1114,13 @@ several, leastMode, isMixed, claims, onlyId, onlyOwner, onlyProcess, grants = un
 'HMGET', lock, 'holds', 'mode', 'mixed', 'claims', 'hold', 'owner', 'process', 'grants'
 ))
 end
+local isStale = false
 local count = ends > 0 and tonumber(several or 1) or 0
 leastMode, claims = leastMode or 'write', tonumber(claims or 0)
+local function done(reply)
+if isStale then redis.call('DEL', holds, leases) end
+return reply
+end
 local function limitOf(mode)
 if mode == 'write' then return 1 end
 return tonumber(mode) or math.huge
@@ -1160,7 +1206,7 @@ end
 if not status then
 local function clear()
 redis.call('HDEL', lock, 'ends', 'hold', 'owner', 'process', 'mode', 'claims', 'holds', 'grants', 'mixed')
-if several then redis.call('DEL', holds, leases) end
+isStale = isStale or several
 count, ends, claims, several, isMixed, onlyId, grants, leastMode = 0, 0, 0, nil, nil, nil, nil, 'write'
 end
 local function findLeast()
@@ -1214,7 +1260,7 @@ if several then held, number = unpack(redis.call('HMGET', holds, 'h:' .. hold, '
 local text = queued and not held and redis.call('HGET', waiters, 'w:' .. hold)
 status = held and 'released' or wasHeld and 'expired' or text and 'cancelled' or 'absent'
 local buriedMs = status == 'absent' and tonumber(redis.call('ZSCORE', tombstones, hold) or 0) or 0
-if buriedMs > nowMs then return {buriedMs % 1 > 0 and 'released' or status, nowMs} end
+if buriedMs > nowMs then return done({buriedMs % 1 > 0 and 'released' or status, nowMs}) end
 if held then remove(hold, owner, string.find(held, ' claim', 1, true), number) end
 if text then
 local fields = fieldsOf('c:', owner, {})
@@ -1271,8 +1317,9 @@ return 'passed'
 end
 local function readPage()
 local size, fields = seen == 0 and 2 or 64, {}
-page, at = redis.call('ZRANGE', queue, passed, passed + size - 1), 1
-isLast = #page < size
+page, at = redis.call('ZRANGE', queue, passed, passed + size), 1
+isLast = not page[size + 1]
+page[size + 1] = nil
 for i, id in ipairs(page) do fields[i] = 'w:' .. id end
 if page[1] then texts = redis.call('HMGET', waiters, unpack(fields)) end
 end
@@ -1359,12 +1406,23 @@ local text = table.concat({hold.process, hold.owner, hold.mode, granted, grants,
 redis.call('HSET', holds, 'h:' .. hold.id, text, 'o:' .. hold.owner, number)
 redis.call('ZADD', leases, hold.endMs, hold.id)
 end
+local function removeStale(fields, ids)
+for _, field in ipairs(fields) do
+if field ~= 'h:' .. onlyId and field ~= 'o:' .. onlyOwner then redis.call('HDEL', holds, field) end
+end
+for _, id in ipairs(ids) do
+if id ~= onlyId then redis.call('ZREM', leases, id) end
+end
+isStale = false
+end
 local function grantBeside(hold, family, number)
 local isKept, wanted, most = several and math.floor(hold.endMs / 6e4) <= math.floor(ends / 6e4), limitOf(hold.mode), limitOf(leastMode)
 if not several then
+local fields, ids = isStale and redis.call('HKEYS', holds), isStale and redis.call('ZRANGE', leases, 0, -1)
 addBeside({
 id = onlyId, process = onlyProcess, owner = onlyOwner, mode = leastMode, isClaim = claims > 0, endMs = ends
 }, 1, fence)
+if isStale then removeStale(fields, ids) end
 redis.call('HDEL', lock, 'hold', 'owner', 'process')
 several = true
 end
@@ -1417,6 +1475,7 @@ return found
 end
 handOffWithin = function(owner)
 local nested, left = within(owner), {}
+local size = #nested > 0 and redis.call('ZCARD', queue)
 for _, waiter in ipairs(nested) do
 local family, _, number = familyOf(waiter.owner)
 if admits(waiter.owner, waiter.mode, family) then
@@ -1433,7 +1492,7 @@ redis.call('ZADD', queue, 'LT', placeOf(waiter.sinceUs, waiter.priority, depth),
 redis.call('HSET', lock, 'queued', 'front')
 queued = 'front'
 end
-if #nested > 0 then page, at, isLast, passed = {}, 1, false, 0 end
+if #nested > 0 then page, at, isLast, passed = {}, 1, size + #left == #nested, 0 end
 end
 local isAdmitted = false
 while goesOn do
@@ -1471,7 +1530,7 @@ end
 end
 end
 end
-return reply`,
+return done(reply)`,
 };
 
 export const renew: RedisScript = {
@@ -1534,7 +1593,7 @@ return 1`,
 
 export const transfer: RedisScript = {
   name: 'transfer',
-  sha1: '25141f8b02b8a971d4a3fb1b934baffe782ce0a5',
+  sha1: '9916b94155a3d804b8470e45dafab9ee867000d9',
   source: `local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -1548,8 +1607,13 @@ several, leastMode, isMixed, claims, onlyId, onlyOwner, onlyProcess, grants = un
 'HMGET', lock, 'holds', 'mode', 'mixed', 'claims', 'hold', 'owner', 'process', 'grants'
 ))
 end
+local isStale = false
 local count = ends > 0 and tonumber(several or 1) or 0
 leastMode, claims = leastMode or 'write', tonumber(claims or 0)
+local function done(reply)
+if isStale then redis.call('DEL', holds, leases) end
+return reply
+end
 local function limitOf(mode)
 if mode == 'write' then return 1 end
 return tonumber(mode) or math.huge
@@ -1634,7 +1698,7 @@ return number or 0, type(server) == 'string' and ' ' .. server or ''
 end
 local function clear()
 redis.call('HDEL', lock, 'ends', 'hold', 'owner', 'process', 'mode', 'claims', 'holds', 'grants', 'mixed')
-if several then redis.call('DEL', holds, leases) end
+isStale = isStale or several
 count, ends, claims, several, isMixed, onlyId, grants, leastMode = 0, 0, 0, nil, nil, nil, nil, 'write'
 end
 local function findLeast()
@@ -1685,15 +1749,15 @@ dropExpired()
 local function endOf(id)
 return several and tonumber(redis.call('ZSCORE', leases, id) or ends) or ends
 end
-if readHold(hold) then return {'granted', nowMs, fence, endOf(hold)} end
+if readHold(hold) then return done({'granted', nowMs, fence, endOf(hold)}) end
 local text, endMs = readHold(before), endOf(before)
 local isBuried = tonumber(redis.call('ZSCORE', tombstones, hold) or 0) > nowMs
-if not text or isBuried then return {'lost', nowMs} end
+if not text or isBuried then return done({'lost', nowMs}) end
 local oldOwner, oldFence, claim = string.match(text, '^%S+ (%S+) %S+ (%d+) %d+(.*)$')
 local isInherited = isAncestor(owner, oldOwner)
 local _, _, number = familyOf(oldOwner)
 local isShared = mode == 'write' and count > 1 or mode == 'read' and limitOf(leastMode) == 1 or tonumber(mode) and number > 1
-if isShared and not isInherited then return {'shared', nowMs} end
+if isShared and not isInherited then return done({'shared', nowMs}) end
 redis.call('HDEL', lock, '')
 local function branchesBeside(owner)
 local others, above, number = {}, {}, 0
@@ -1720,12 +1784,23 @@ local text = table.concat({hold.process, hold.owner, hold.mode, granted, grants,
 redis.call('HSET', holds, 'h:' .. hold.id, text, 'o:' .. hold.owner, number)
 redis.call('ZADD', leases, hold.endMs, hold.id)
 end
+local function removeStale(fields, ids)
+for _, field in ipairs(fields) do
+if field ~= 'h:' .. onlyId and field ~= 'o:' .. onlyOwner then redis.call('HDEL', holds, field) end
+end
+for _, id in ipairs(ids) do
+if id ~= onlyId then redis.call('ZREM', leases, id) end
+end
+isStale = false
+end
 local function grantBeside(hold, family, number)
 local isKept, wanted, most = several and math.floor(hold.endMs / 6e4) <= math.floor(ends / 6e4), limitOf(hold.mode), limitOf(leastMode)
 if not several then
+local fields, ids = isStale and redis.call('HKEYS', holds), isStale and redis.call('ZRANGE', leases, 0, -1)
 addBeside({
 id = onlyId, process = onlyProcess, owner = onlyOwner, mode = leastMode, isClaim = claims > 0, endMs = ends
 }, 1, fence)
+if isStale then removeStale(fields, ids) end
 redis.call('HDEL', lock, 'hold', 'owner', 'process')
 several = true
 end
@@ -1833,8 +1908,9 @@ return 'passed'
 end
 local function readPage()
 local size, fields = seen == 0 and 2 or 64, {}
-page, at = redis.call('ZRANGE', queue, passed, passed + size - 1), 1
-isLast = #page < size
+page, at = redis.call('ZRANGE', queue, passed, passed + size), 1
+isLast = not page[size + 1]
+page[size + 1] = nil
 for i, id in ipairs(page) do fields[i] = 'w:' .. id end
 if page[1] then texts = redis.call('HMGET', waiters, unpack(fields)) end
 end
@@ -1918,6 +1994,7 @@ return found
 end
 handOffWithin = function(owner)
 local nested, left = within(owner), {}
+local size = #nested > 0 and redis.call('ZCARD', queue)
 for _, waiter in ipairs(nested) do
 local family, _, number = familyOf(waiter.owner)
 if admits(waiter.owner, waiter.mode, family) then
@@ -1934,7 +2011,7 @@ redis.call('ZADD', queue, 'LT', placeOf(waiter.sinceUs, waiter.priority, depth),
 redis.call('HSET', lock, 'queued', 'front')
 queued = 'front'
 end
-if #nested > 0 then page, at, isLast, passed = {}, 1, false, 0 end
+if #nested > 0 then page, at, isLast, passed = {}, 1, size + #left == #nested, 0 end
 end
 local isAdmitted = false
 while goesOn do
@@ -1954,12 +2031,12 @@ if isAdmitted and first and first ~= true and not taken[first.id] then tell(firs
 handOffWithin(owner)
 tellGranted(1)
 end
-return {'granted', nowMs, fence, endMs}`,
+return done({'granted', nowMs, fence, endMs})`,
 };
 
 export const wait: RedisScript = {
   name: 'wait',
-  sha1: '02f5e87daead0da37defdbc26764a054bb28b2ca',
+  sha1: 'b9ff42731d0b43ece8a12ed80eb444e9bbf5f259',
   source: `local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -1972,8 +2049,13 @@ several, leastMode, isMixed, claims, onlyId, onlyOwner, onlyProcess, grants = un
 'HMGET', lock, 'holds', 'mode', 'mixed', 'claims', 'hold', 'owner', 'process', 'grants'
 ))
 end
+local isStale = false
 local count = ends > 0 and tonumber(several or 1) or 0
 leastMode, claims = leastMode or 'write', tonumber(claims or 0)
+local function done(reply)
+if isStale then redis.call('DEL', holds, leases) end
+return reply
+end
 local function limitOf(mode)
 if mode == 'write' then return 1 end
 return tonumber(mode) or math.huge

@@ -1,24 +1,30 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { getLock, type Hold, isLockError, type Locks, runInTrace } from 'reenlock';
+import { getLock, type Hold, isLockError, type LockMode, type Locks, runInTrace } from 'reenlock';
 import { until } from '../until.ts';
 
 /** What came of a rush. */
 export interface RushReport {
   /** How many routines ran. */
   readonly holds: number;
-  /** How often a routine began while another's hold of the key said that it held. */
+  /** How often a routine began while another's hold of the key said that it held, unless both read. */
   readonly doubles: number;
-  /** How often a routine began with a fence that was not above all before it on its key. */
+  /** How often a routine began with a fence that was not above all before it on its key. Readers share one. */
   readonly fallenFences: number;
   /** How many runs ended with each error code; any other error by its message. */
   readonly errors: Readonly<Record<string, number>>;
 }
 
+/** What was the last to begin on a key. */
+interface Last {
+  readonly fence: number;
+  readonly mode: LockMode;
+}
+
 /** Many owners in many processes who lock a few keys all the time, until they are told to stop. */
 export class Rush {
   readonly #keys: readonly string[];
-  readonly #inside = new Map<string, Set<Hold>>();
-  readonly #fences = new Map<string, number>();
+  readonly #inside = new Map<string, Map<Hold, LockMode>>();
+  readonly #last = new Map<string, Last>();
   readonly #workers: readonly Promise<void>[];
   readonly #errors: Record<string, number> = {};
   #holds = 0;
@@ -26,12 +32,14 @@ export class Rush {
   #fallenFences = 0;
   #isOver = false;
 
-  /** Each process gets `perKey` owners for each key, who do nothing else. */
-  constructor(processes: readonly Locks[], keys: readonly string[], perKey: number) {
+  /** Each process gets `perKey` owners for each key who write, and `readers` who read, and do nothing else. */
+  constructor(processes: readonly Locks[], keys: readonly string[], perKey: number, readers = 0) {
     this.#keys = keys;
-    for (const key of keys) this.#inside.set(key, new Set());
+    for (const key of keys) this.#inside.set(key, new Map());
     this.#workers = processes.flatMap((locks) =>
-      keys.flatMap((key) => Array.from({ length: perKey }, () => this.#work(locks, key))),
+      keys.flatMap((key) =>
+        Array.from({ length: perKey + readers }, (_, i) => this.#work(locks, key, i < perKey ? 'write' : 'read')),
+      ),
     );
   }
 
@@ -41,10 +49,10 @@ export class Rush {
 
   /** Waits until so many more routines have run, and one at least on each of these keys. */
   async more(count: number, keys: readonly string[] = this.#keys): Promise<void> {
-    const fences = new Map(this.#fences);
+    const last = new Map(this.#last);
     const before = this.#holds;
     const isDone = (): boolean =>
-      this.#holds >= before + count && keys.every((key) => this.#fences.get(key) !== fences.get(key));
+      this.#holds >= before + count && keys.every((key) => this.#last.get(key) !== last.get(key));
     await until(isDone);
   }
 
@@ -55,10 +63,10 @@ export class Rush {
     return { holds, doubles: this.#doubles, fallenFences: this.#fallenFences, errors: this.#errors };
   }
 
-  async #work(locks: Locks, key: string): Promise<void> {
+  async #work(locks: Locks, key: string, mode: LockMode): Promise<void> {
     while (!this.#isOver) {
       try {
-        await runInTrace(() => getLock(key).run((hold) => this.#routine(key, hold)), { locks });
+        await runInTrace(() => getLock(key).run((hold) => this.#routine(key, hold, mode), { mode }), { locks });
       } catch (error) {
         const name = isLockError(error) ? error.code : String(error);
         this.#errors[name] = (this.#errors[name] ?? 0) + 1;
@@ -68,13 +76,16 @@ export class Rush {
     }
   }
 
-  async #routine(key: string, hold: Hold): Promise<void> {
+  async #routine(key: string, hold: Hold, mode: LockMode): Promise<void> {
     const inside = this.#inside.get(key)!;
+    const last = this.#last.get(key) ?? { fence: 0, mode };
+    const isRead = mode === 'read';
     this.#holds += 1;
-    if ([...inside].some((other) => other.isHeld())) this.#doubles += 1;
-    if (hold.fence <= (this.#fences.get(key) ?? 0)) this.#fallenFences += 1;
-    this.#fences.set(key, Math.max(hold.fence, this.#fences.get(key) ?? 0));
-    inside.add(hold);
+    if ([...inside].some(([other, its]) => other.isHeld() && !(isRead && its === 'read'))) this.#doubles += 1;
+    const isShared = hold.fence === last.fence && isRead && last.mode === 'read';
+    if (hold.fence <= last.fence && !isShared) this.#fallenFences += 1;
+    if (hold.fence >= last.fence) this.#last.set(key, { fence: hold.fence, mode });
+    inside.set(hold, mode);
     await sleep(2);
     inside.delete(hold);
   }

@@ -151,4 +151,4 @@ end
 if isPoll or #granted > 0 then
   --@include parts/claims
 end
-return reply
+return done(reply)

@@ -12,7 +12,7 @@ local granted, taken, handOffWithin, tellGranted, handsOff = {}, {}, nil, nil, t
 --@include parts/queue
 --@include parts/remove
 dropExpired()
-if count == 0 or tonumber(fence) ~= tonumber(ARGV[1]) then return 0 end
+if count == 0 or tonumber(fence) ~= tonumber(ARGV[1]) then return done(0) end
 local lost = listHolds('-inf', '+inf', count)
 clear()
 --@include parts/admit
@@ -20,4 +20,4 @@ clear()
 --@include parts/hand-off-more
 tellGranted(1)
 for _, each in ipairs(lost) do tell(each.process, 'lost ' .. each.id) end
-return 1
+return done(1)

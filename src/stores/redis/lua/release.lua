@@ -30,7 +30,7 @@ if not status then
   status = held and 'released' or wasHeld and 'expired' or text and 'cancelled' or 'absent'
   -- A repeat: the first one has handed the lock off.
   local buriedMs = status == 'absent' and tonumber(redis.call('ZSCORE', tombstones, hold) or 0) or 0
-  if buriedMs > nowMs then return {buriedMs % 1 > 0 and 'released' or status, nowMs} end
+  if buriedMs > nowMs then return done({buriedMs % 1 > 0 and 'released' or status, nowMs}) end
   if held then remove(hold, owner, string.find(held, ' claim', 1, true), number) end
   if text then
     local fields = fieldsOf('c:', owner, {})
@@ -58,4 +58,4 @@ local reply = {status, nowMs}
 if #granted > 0 then
   --@include parts/claims
 end
-return reply
+return done(reply)

@@ -16,16 +16,16 @@ dropExpired()
 local function endOf(id)
   return several and tonumber(redis.call('ZSCORE', leases, id) or ends) or ends
 end
-if readHold(hold) then return {'granted', nowMs, fence, endOf(hold)} end
+if readHold(hold) then return done({'granted', nowMs, fence, endOf(hold)}) end
 local text, endMs = readHold(before), endOf(before)
 local isBuried = tonumber(redis.call('ZSCORE', tombstones, hold) or 0) > nowMs
-if not text or isBuried then return {'lost', nowMs} end
+if not text or isBuried then return done({'lost', nowMs}) end
 local oldOwner, oldFence, claim = string.match(text, '^%S+ (%S+) %S+ (%d+) %d+(.*)$')
 -- To an ancestor: nobody else had the key in between.
 local isInherited = isAncestor(owner, oldOwner)
 local _, _, number = familyOf(oldOwner)
 local isShared = mode == 'write' and count > 1 or mode == 'read' and limitOf(leastMode) == 1 or tonumber(mode) and number > 1
-if isShared and not isInherited then return {'shared', nowMs} end
+if isShared and not isInherited then return done({'shared', nowMs}) end
 
 -- At maxmemory, only a write after this one may need memory.
 redis.call('HDEL', lock, '')
@@ -53,4 +53,4 @@ if queued then
   handOffWithin(owner)
   tellGranted(1)
 end
-return {'granted', nowMs, fence, endMs}
+return done({'granted', nowMs, fence, endMs})

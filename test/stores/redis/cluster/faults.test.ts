@@ -132,25 +132,32 @@ function faultsWith(library: ClusterLibrary, stage: ClusterStage): void {
     // By now each driver has followed every kind of change. The rest takes long.
     if (!clusterLibrariesForFaults.includes(library)) return;
 
-    it('No second owner is let in, no waiter waits for ever, and nothing fails, while slots move to and fro', async () => {
-      await underLoad(
-        connect,
-        ['a', 'b', 'c'],
-        async (rush) => {
-          for (let round = 0; round < 4; round++) {
-            for (const id of ['a', 'b', 'c']) {
-              await stage.cluster.moveSlot(`{${id}}`, await stage.elsewhere(`{${id}}`), () =>
-                rush.more(3, 'a' === id ? ['b', 'c'] : ['a']),
-              );
+    it.each([
+      { who: 'writers', readers: 0 },
+      // The keys of several holds are made and removed all the time, also while the slot is on its way.
+      { who: 'readers and writers', readers: 4 },
+    ])(
+      'No second owner is let in, no waiter waits for ever, and nothing fails, while slots move to and fro under $who',
+      async ({ readers }) => {
+        await underLoad(
+          connect,
+          ['a', 'b', 'c'],
+          async (rush) => {
+            for (let round = 0; round < 4; round++) {
+              for (const id of ['a', 'b', 'c']) {
+                await stage.cluster.moveSlot(`{${id}}`, await stage.elsewhere(`{${id}}`), () =>
+                  rush.more(3, 'a' === id ? ['b', 'c'] : ['a']),
+                );
+              }
+              await rush.more(20);
             }
-            await rush.more(20);
-          }
-        },
-        { errors: {} },
-        // None in time: whatever gets lost stays lost.
-        60_000,
-      );
-    });
+          },
+          { errors: {} },
+          // None in time: whatever gets lost stays lost.
+          { pollMs: 60_000, readers },
+        );
+      },
+    );
   });
 
   if (!clusterLibrariesForFaults.includes(library)) return;
@@ -211,14 +218,14 @@ async function underLoad(
   ids: readonly string[],
   trouble: (rush: Rush) => Promise<void>,
   expected: object,
-  pollMs = 100,
+  { pollMs = 100, readers = 0 } = {},
 ): Promise<void> {
   const processes: Locks[] = [];
   for (let i = 0; i < 2; i++) {
     const client = await connect();
     processes.push(createLocks({ store: new RedisStore({ client }), pollMs, waitMs: 20_000, storeTimeoutMs: 5_000 }));
   }
-  const rush = new Rush(processes, ids, 3);
+  const rush = new Rush(processes, ids, 3, readers);
   try {
     await rush.more(20);
     await trouble(rush);

@@ -31,15 +31,28 @@ local function addBeside(hold, number, granted)
   redis.call('ZADD', leases, hold.endMs, hold.id)
 end
 
+-- Removes from the keys of several holds all but the only hold, which was just added.
+local function removeStale(fields, ids)
+  for _, field in ipairs(fields) do
+    if field ~= 'h:' .. onlyId and field ~= 'o:' .. onlyOwner then redis.call('HDEL', holds, field) end
+  end
+  for _, id in ipairs(ids) do
+    if id ~= onlyId then redis.call('ZREM', leases, id) end
+  end
+  isStale = false
+end
+
 -- Grants a hold that `admits` admitted, beside others: the first one moves to where there may be several. `family` and `number` are
 -- what `familyOf` returned. Readers share the last fence, and so do an owner and its descendants that write; a hold that is passed
 -- on may keep the fence that it got, `hold.fence`.
 local function grantBeside(hold, family, number)
   local isKept, wanted, most = several and math.floor(hold.endMs / 6e4) <= math.floor(ends / 6e4), limitOf(hold.mode), limitOf(leastMode)
   if not several then
+    local fields, ids = isStale and redis.call('HKEYS', holds), isStale and redis.call('ZRANGE', leases, 0, -1)
     addBeside({
       id = onlyId, process = onlyProcess, owner = onlyOwner, mode = leastMode, isClaim = claims > 0, endMs = ends
     }, 1, fence)
+    if isStale then removeStale(fields, ids) end
     redis.call('HDEL', lock, 'hold', 'owner', 'process')
     several = true
   end

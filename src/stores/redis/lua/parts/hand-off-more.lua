@@ -29,6 +29,7 @@ end
 -- others advance before those who are not nested in a holder as deep.
 handOffWithin = function(owner)
   local nested, left = within(owner), {}
+  local size = #nested > 0 and redis.call('ZCARD', queue)
   for _, waiter in ipairs(nested) do
     local family, _, number = familyOf(waiter.owner)
     if admits(waiter.owner, waiter.mode, family) then
@@ -46,7 +47,7 @@ handOffWithin = function(owner)
     queued = 'front'
   end
   -- Those that were passed over may have been among them.
-  if #nested > 0 then page, at, isLast, passed = {}, 1, false, 0 end
+  if #nested > 0 then page, at, isLast, passed = {}, 1, size + #left == #nested, 0 end
 end
 
 -- After one that shares the lock, goes on until one that the holds do not admit; or until many were granted: then the process of

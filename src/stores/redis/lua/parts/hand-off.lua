@@ -46,8 +46,9 @@ end
 
 local function readPage()
   local size, fields = seen == 0 and 2 or PAGE_SIZE, {}
-  page, at = redis.call('ZRANGE', queue, passed, passed + size - 1), 1
-  isLast = #page < size
+  page, at = redis.call('ZRANGE', queue, passed, passed + size), 1
+  isLast = not page[size + 1]
+  page[size + 1] = nil
   for i, id in ipairs(page) do fields[i] = 'w:' .. id end
   if page[1] then texts = redis.call('HMGET', waiters, unpack(fields)) end
 end

@@ -5,8 +5,16 @@ if ends > 0 then
     'HMGET', lock, 'holds', 'mode', 'mixed', 'claims', 'hold', 'owner', 'process', 'grants'
   ))
 end
+-- Whether the keys of several holds still have what `clear` removed.
+local isStale = false
 local count = ends > 0 and tonumber(several or 1) or 0
 leastMode, claims = leastMode or 'write', tonumber(claims or 0)
+
+-- Ends the script with a reply.
+local function done(reply)
+  if isStale then redis.call('DEL', holds, leases) end
+  return reply
+end
 
 -- How many owners may hold the lock together with a hold of this mode.
 local function limitOf(mode)

@@ -1,9 +1,10 @@
 -- Removing holds.
 
--- Nobody holds any more. The first write is one that maxmemory allows.
+-- Nobody holds any more. The first write is one that maxmemory allows. The keys of several holds stay until `done`, because they may
+-- be filled again: a server of a cluster that a slot moves away from can't make a key.
 local function clear()
   redis.call('HDEL', lock, 'ends', 'hold', 'owner', 'process', 'mode', 'claims', 'holds', 'grants', 'mixed')
-  if several then redis.call('DEL', holds, leases) end
+  isStale = isStale or several
   count, ends, claims, several, isMixed, onlyId, grants, leastMode = 0, 0, 0, nil, nil, nil, nil, 'write'
 end
 
