@@ -76,7 +76,7 @@ export {
   LockTimeoutError,
   type StoreOutcome,
 } from './model/errors.ts';
-export type { LockHolder } from './model/lock-holder.ts';
+export type { HeldBy, LockHolder } from './model/lock-holder.ts';
 
 // For those who write a store of their own.
 

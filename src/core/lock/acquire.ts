@@ -6,6 +6,7 @@ import type { Granted } from '../client/granted.ts';
 import type { Grant } from '../lease/grant.ts';
 import { isLockError, LockConfigError, LocksClosedError, LockTimeoutError, setCallSite } from '../model/errors.ts';
 import type { LockName } from '../model/key.ts';
+import type { HeldBy, LockHolder } from '../model/lock-holder.ts';
 import { type AcquireSettings, type AcquireTarget, acquireSettings, assertGrantable } from '../model/options.ts';
 import type { HoldRequest, StoreCapabilities } from '../model/store.ts';
 import type { AcquireOptions, HoldMode } from '../model/types.ts';
@@ -13,13 +14,13 @@ import type { Locks } from '../runtime/locks.ts';
 import { cancellationError, ScopeCancellation } from '../scope/cancellation.ts';
 import type { Branch } from '../scope/scope.ts';
 import type { Entry } from '../scope/scope-holds.ts';
-import { warnOfOverlap } from '../scope/warnings.ts';
+import { warnOfManyKeys, warnOfOverlap } from '../scope/warnings.ts';
 import type { AcquireTask, Cancellation } from '../wait/task.ts';
 import { type AcquireCaller, type AcquireMessage, acquireChannel, type Failure } from './acquire-channel.ts';
 import { assertNoCycle, branchObstacle } from './branch-obstacle.ts';
 import { firstHold, type ScopedHold } from './hold.ts';
 import { isNotFree, tellFailed, tellGranted } from './outcome.ts';
-import { assertEnterable, assertNotOwnGuards, lossOf, reenter } from './reentry.ts';
+import { assertEnterable, assertNotOwnGuards, heldBy, lossOf, reenter } from './reentry.ts';
 
 /** Which API made the call. A guard stops waiting when its client disconnects. */
 export type Caller = 'code' | 'guard';
@@ -181,6 +182,10 @@ class Acquisition implements AcquireTask {
     runtime.acquires.acquire(this, obstacle);
   }
 
+  heldBy(holder: LockHolder | undefined): HeldBy | undefined {
+    return heldBy(this.work, this.request, this.settings, holder);
+  }
+
   onQueued(): void {
     if (this.message !== undefined) this.message.wasQueued = true;
   }
@@ -192,6 +197,8 @@ class Acquisition implements AcquireTask {
     if (isOverlap) warnOfOverlap();
     const first = firstHold(this.work, this, granted);
     this.work.scope.holds.answered(this);
+    // A batch limits its first call.
+    if (this.firstCallTimeoutMs === undefined) warnOfManyKeys(scope.holds.all.length);
     tellGranted(scope.runtime.events, this, granted, isOverlap);
     const { joined } = this;
     // An ancestor may have released it meanwhile: that is no loss.

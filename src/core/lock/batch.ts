@@ -136,9 +136,9 @@ export class Batch {
   }
 
   /** The error with the whole batch's wait, of which the last key's was a part. */
-  #timeout({ key, category, retryAfterMs, holder }: LockTimeoutError): LockTimeoutError {
+  #timeout({ key, category, retryAfterMs, holder, heldBy }: LockTimeoutError): LockTimeoutError {
     const waitedMs = this.#waitMs === 0 ? 0 : this.#waitedMs();
-    const error = new LockTimeoutError({ key, category, waitedMs, retryAfterMs, holder });
+    const error = new LockTimeoutError({ key, category, waitedMs, retryAfterMs, holder, heldBy });
     setCallSite(error, this.#callSite);
     return error;
   }

@@ -1,9 +1,13 @@
 import type { Grant } from '../lease/grant.ts';
 import { LockConfigError, LockLimitError, type LockLostError } from '../model/errors.ts';
 import type { LockName } from '../model/key.ts';
+import type { HeldBy, LockHolder } from '../model/lock-holder.ts';
 import { type AcquireSettings, type AcquireTarget, otherPermits } from '../model/options.ts';
+import { rootOf } from '../model/owner.ts';
+import type { HoldRequest } from '../model/store.ts';
 import type { Reentrant } from '../model/types.ts';
 import type { Branch, Scope } from '../scope/scope.ts';
+import type { OwnedHold } from '../scope/scope-holds.ts';
 import { ScopedHold } from './hold.ts';
 
 /** Adds a hold to a grant that the scope has: no store call. Throws if the key was re-entered too often. */
@@ -59,6 +63,27 @@ export function assertNotOwnGuards(
     `Expected a key that a guard of this request holds to be re-entered, got an acquire that would wait for its own request: ${which} \`reentrant: false\`, which is not reentrant. Release the guard's hold before, or give ${change} \`reentrant: 'trace'\``,
     name,
   );
+}
+
+/** Whether what an acquire waited for is work of its own request, or of its trace, as far as the store said who has the key. */
+export function heldBy(
+  branch: Branch,
+  { id, mode }: HoldRequest,
+  { reentrant }: Pick<AcquireSettings, 'reentrant'>,
+  holder: LockHolder | undefined,
+): HeldBy | undefined {
+  for (let around: OwnedHold['branch'] | undefined = branch; around !== undefined; around = around.scope.root.parent) {
+    for (const hold of around.scope.holds.all) {
+      const { grant } = hold;
+      const isNested = around.isWithin(hold.branch);
+      // It enters the hold of a call around it, unless one of both is not reentrant. A permit is one of several.
+      const mayEnter = isNested && grant.reentrant !== false && reentrant !== false;
+      const isCompatible = mode === 'permit' || (mode === 'read' && grant.request.mode === 'read');
+      if (grant.request.id !== id || !grant.isHeld || mayEnter || isCompatible) continue;
+      return isNested ? 'request' : 'branch';
+    }
+  }
+  return holder !== undefined && rootOf(holder.owner) === branch.traceId ? 'trace' : undefined;
 }
 
 /** The error of a lost grant, also if its lease has ended unnoticed. */

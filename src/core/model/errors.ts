@@ -1,6 +1,6 @@
 import type { CallSite } from '../base/call-site.ts';
 import { helpPage } from '../base/help-page.ts';
-import { type LockHolder, ShownHolder } from './lock-holder.ts';
+import { type HeldBy, type LockHolder, ShownHolder, whyHeld } from './lock-holder.ts';
 import { problemOf } from './problem.ts';
 
 /** The stable code of each kind of lock error; docs/reference/errors.md has a heading for each. */
@@ -138,8 +138,7 @@ interface TimeoutDetails {
   readonly waitedMs: number;
   readonly retryAfterMs: number;
   readonly holder?: LockHolder | undefined;
-  /** Whether another branch of the same scope had the key. */
-  readonly isOwnRequest?: boolean;
+  readonly heldBy?: HeldBy | undefined;
 }
 
 /** The key was not free within `waitMs`. */
@@ -159,14 +158,17 @@ export class LockTimeoutError extends LockError {
    * once. Loggers show it without its `owner`, and `util.inspect` as a whole; no message, JSON or response contains it.
    */
   readonly holder: LockHolder | undefined;
+  /** Whether the holder was work of the same request or trace, as far as it is known. */
+  readonly heldBy: HeldBy | undefined;
 
   constructor(details: LockErrorDetails & TimeoutDetails) {
     const waitedMs = Math.round(details.waitedMs);
     const retryAfterMs = Math.ceil(details.retryAfterMs);
-    const why = details.isOwnRequest ? ': another branch of the same request has it' : '';
+    const why = details.heldBy === undefined ? '' : whyHeld[details.heldBy];
     super(`The lock was not free within ${waitedMs} ms${why}`, details, { ...shapes.timeout, retryAfterMs });
     this.waitedMs = waitedMs;
     this.retryAfterMs = retryAfterMs;
+    this.heldBy = details.heldBy;
     this.holder = details.holder && new ShownHolder(details.holder);
   }
 

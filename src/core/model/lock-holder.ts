@@ -12,6 +12,19 @@ export interface LockHolder {
   readonly waiters: number;
 }
 
+/**
+ * What a call waited for, if it was work of its own: a hold of its own request, in which it is nested and which it can't
+ * re-enter; another branch of the request; or another request of the same trace.
+ */
+export type HeldBy = 'request' | 'branch' | 'trace';
+
+/** How the message of an error says it. */
+export const whyHeld: Record<HeldBy, string> = {
+  request: ': the same request has it, by a call in which this one is nested, and one of both has `reentrant: false`',
+  branch: ': another branch of the same request has it',
+  trace: ': a request of the same trace has it, and this call is not nested in it',
+};
+
 /** A holder whose owner is not enumerable: a trusted caller could enter the lock with it. */
 export class ShownHolder implements LockHolder {
   declare readonly owner: string;

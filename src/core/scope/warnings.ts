@@ -18,6 +18,18 @@ export function warnOfOverlap(): void {
   );
 }
 
+/** So many keys, acquired in a loop, deserve a hint. */
+const manyKeys = 100;
+
+/** A request or job takes very many keys, one after the other. */
+export function warnOfManyKeys(held: number): void {
+  if (held !== manyKeys) return;
+  warnOnce(
+    'LOCK_MANY_KEYS',
+    `Expected a request or job that needs many keys to acquire them together, got one that holds ${manyKeys} and has acquired the last one alone: \`lock.runAll\` and \`lock.acquireAll\` make fewer calls, and can't deadlock`,
+  );
+}
+
 /** Warns if a lock was lost that is released at the end of the work: nobody waits for that release, and hears of the loss. */
 export function warnIfUnheard(grant: Grant, events: Events): void {
   const { lostError } = grant;

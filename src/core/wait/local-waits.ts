@@ -56,7 +56,7 @@ export class LocalWaits {
       const { key, category, waitMs, startedAt } = task;
       const waitedMs = wholeMs(clock.now(), startedAt);
       if (waitedMs < waitMs) start();
-      else end(new LockTimeoutError({ key, category, waitedMs, retryAfterMs: laterMs, isOwnRequest: true }));
+      else end(new LockTimeoutError({ key, category, waitedMs, retryAfterMs: laterMs, heldBy: 'branch' }));
     };
     // Keeps the process alive, as each timer does that a caller's promise depends on. Cleared when the wait ends.
     const start = (): void => {

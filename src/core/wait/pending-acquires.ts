@@ -286,6 +286,8 @@ export class PendingAcquires {
     this.#giveUp(waiter, true);
     const holder = await looking;
     this.inFlight.end();
-    task.onFailed(new LockTimeoutError({ key: task.key, category: task.category, waitedMs, retryAfterMs, holder }));
+    const { key, category } = task;
+    const heldBy = task.heldBy(holder);
+    task.onFailed(new LockTimeoutError({ key, category, waitedMs, retryAfterMs, holder, heldBy }));
   }
 }

@@ -1,6 +1,7 @@
 import type { Instant } from '../base/clock.ts';
 import type { Granted } from '../client/granted.ts';
 import type { AcquireCall } from '../client/store-client.ts';
+import type { HeldBy, LockHolder } from '../model/lock-holder.ts';
 
 /** One acquire on its way to the store. One of `onGranted`, `onRefused` and `onFailed` is called, once. */
 export interface AcquireTask extends AcquireCall {
@@ -11,6 +12,8 @@ export interface AcquireTask extends AcquireCall {
   readonly firstCallTimeoutMs?: number | undefined;
   readonly work: Work;
   readonly cancellation: Cancellation;
+  /** Whether the holder of the key, as far as the store said, is work of the same request or trace. */
+  heldBy(holder: LockHolder | undefined): HeldBy | undefined;
   /** Called if it must wait in the queue. */
   onQueued(): void;
   onGranted(granted: Granted): void;
