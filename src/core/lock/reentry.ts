@@ -2,7 +2,7 @@ import type { Grant } from '../lease/grant.ts';
 import { LockConfigError, LockLimitError, type LockLostError } from '../model/errors.ts';
 import type { LockName } from '../model/key.ts';
 import type { HeldBy, LockHolder } from '../model/lock-holder.ts';
-import { type AcquireSettings, type AcquireTarget, otherPermits } from '../model/options.ts';
+import type { AcquireSettings, AcquireTarget } from '../model/options.ts';
 import { rootOf } from '../model/owner.ts';
 import type { HoldRequest } from '../model/store.ts';
 import type { Reentrant } from '../model/types.ts';
@@ -34,7 +34,14 @@ export function assertEnterable(
 ): void {
   const lost = lossOf(scope, grant);
   if (lost !== undefined) throw lost;
-  if (grant.request.permits !== permits) throw otherPermits(grant.request.permits, permits, grant);
+  const has = grant.request.permits;
+  if (has !== permits) {
+    const [expected, got] = [has, permits].map((number) => (number === undefined ? 'none' : `\`${number}\``));
+    throw new LockConfigError(
+      `Expected an acquire that re-enters a hold of its request to have the \`permits\` of that hold, ${expected}, got ${got}: give both the same number`,
+      grant,
+    );
+  }
   if (reentrant === 'request' && grant.reentrant === 'trace') {
     throw new LockConfigError(
       "Expected a key that this request holds for its trace to be re-entered with `reentrant: 'trace'`, got `'request'`: give the outermost acquire `reentrant: 'request'`",

@@ -248,19 +248,6 @@ function assertLeaseFits({ leaseMs, maxHoldMs }: Pick<AcquireSettings, 'leaseMs'
   );
 }
 
-/** The error for an acquire whose permits are not those that the key has; undefined is none. */
-export function otherPermits(
-  has: number | undefined,
-  got: number | undefined,
-  lock: LockErrorDetails,
-): LockConfigError {
-  const words = (permits: number | undefined): string => (permits === undefined ? 'none' : `\`${permits}\``);
-  return new LockConfigError(
-    `Expected \`permits\` to be what the holders and waiters of the key have, ${words(has)}, got ${words(got)}: give all acquires of a key the same number`,
-    lock,
-  );
-}
-
 function assertOneMode({ mode, permits }: AcquireOptions): void {
   if (mode === undefined || permits === undefined) return;
   throw new LockConfigError(

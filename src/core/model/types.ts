@@ -43,8 +43,8 @@ export interface AcquireOptions {
   readonly mode?: LockMode | undefined;
   /**
    * How many branches may hold the key at once, 1 to 1000: each has one permit, which nested calls use. It takes the place of
-   * `mode`. All acquires of the key must name the same number as long as anybody holds or waits; another number, or none, is
-   * a `LockConfigError`. Default: none.
+   * `mode`. Give all acquires of the key the same number: if they differ, the least number of all holders and the newcomer
+   * counts. A nested call with another number than the hold around it, or with none, is a `LockConfigError`. Default: none.
    */
   readonly permits?: number | undefined;
   /**

@@ -187,7 +187,10 @@ describe('Another number of permits than the key has', () => {
     await job.in(() => lock.acquire('key', two));
     const calls = setup.store.count('acquire');
     for (const options of [{ permits: 1 }, {}, { mode: 'read' }] as const) {
-      await expect(job.in(() => lock.acquire('key', options))).rejects.toThrow(LockConfigError);
+      const got = 'permits' in options ? '`1`' : 'none';
+      await expect(job.in(() => lock.acquire('key', options))).rejects.toThrow(
+        `to have the \`permits\` of that hold, \`2\`, got ${got}: give both the same number`,
+      );
     }
     await job.in(() => lock.acquire('other'));
     await expect(job.in(() => lock.acquire('other', two))).rejects.toThrow(LockConfigError);
