@@ -3,7 +3,7 @@ import { watchLeaks } from '../support/processes/leaks.ts';
 import { type RedisServer, startRedis } from '../support/redis/server.ts';
 import { type Client, Crew } from './crew.ts';
 import { type Entry, violationsOf } from './history.ts';
-import { isLong, printSeed, seed, seeded } from './seed.ts';
+import { isLong, isWhole, printSeed, seed, seeded } from './seed.ts';
 
 watchLeaks();
 printSeed('quorum');
@@ -60,7 +60,6 @@ const faults: readonly Fault[] = [
 ];
 
 /** One of them in the short form, which the seed chooses; each once in the whole matrix; all of them, again and again, in the long form. */
-const isWhole = isLong || process.env.MATRIX === 'all';
 const played = isWhole ? faults : [faults[seed % faults.length] as Fault];
 const leastHolds = isLong ? 5_000 : isWhole ? 300 : 1;
 

@@ -1,5 +1,10 @@
+import { isMatrix } from '../support/matrix.ts';
+
 /** Whether the long form was asked for. */
 export const isLong: boolean = process.env.FAULTS === 'long';
+
+/** Whether each kind of play is asked for. Otherwise a run takes a part of them, by its seed. */
+export const isWhole: boolean = isLong || isMatrix;
 
 /** What all that is random begins with: given by `FAULT_SEED`, or new in every run. */
 export const seed: number = Number(process.env.FAULT_SEED ?? Math.floor(Math.random() * 2 ** 31));

@@ -1,6 +1,6 @@
 import { watchLeaks } from '../support/processes/leaks.ts';
 import { backends } from './backends.ts';
-import { isLong, printSeed, seed, seeded } from './seed.ts';
+import { isLong, isWhole, printSeed, seed, seeded } from './seed.ts';
 import { Soak } from './soak.ts';
 
 watchLeaks();
@@ -10,8 +10,9 @@ printSeed('soak');
 const soakMs = Number(process.env.SOAK_MINUTES ?? (isLong ? 1 : 0.04)) * 60_000;
 const names = Object.keys(backends);
 const others = names.filter((name) => name !== 'redis');
-/** In the short form Redis, and one of the others by the seed. */
-const some = isLong ? names : ['redis', others[seed % others.length] as string];
+const oneOf = (all: readonly string[]) => all[seed % all.length] as string;
+/** One of them by the seed; in the whole matrix Redis and another one; in the long form all. */
+const some = isLong ? names : isWhole ? ['redis', oneOf(others)] : [oneOf(names)];
 const chosen = process.env.SOAK_STORE === undefined ? some : names.filter((name) => name === process.env.SOAK_STORE);
 
 it.each(chosen)(

@@ -6,7 +6,7 @@ import { MemoryStore } from '../../src/core/memory/memory-store.ts';
 import type { HoldRequest, LockStore, StoreMessage, Unsubscribe } from '../../src/core/model/store.ts';
 import type { LockMode } from '../../src/core/model/types.ts';
 import { RedisStore } from '../../src/stores/redis/redis-store.ts';
-import { isLong, printSeed, seed } from '../fault/seed.ts';
+import { isLong, isWhole, printSeed, seed } from '../fault/seed.ts';
 import { ManualClock } from '../support/clock/manual-clock.ts';
 import { usePostgres } from '../support/postgres/stage.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
@@ -25,7 +25,7 @@ const livenessMs = 1_000_000;
 const count = { processes: 2, holds: 6 };
 /** Two traces, one of them with branches. */
 const owners = ['T', 'T', 'T/1', 'T/1', 'T/1/a', 'T/1/b', 'T/2', 'T/2/a', 'U', 'U', 'U/1'];
-const runs = isLong ? 10_000 : 200;
+const runs = isLong ? 10_000 : isWhole ? 200 : 80;
 const timeoutMs = isLong ? 1_200_000 : 120_000;
 
 type Step =

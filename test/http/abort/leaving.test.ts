@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { lock, runInTrace } from 'reenlock';
+import { isWhole } from '../../fault/seed.ts';
 import { type Gate, gate } from '../../support/gate.ts';
 import { type Call, describeFrameworks, type Framework } from '../../support/http/frameworks.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
@@ -10,7 +11,6 @@ watchLeaks();
 
 /** So many milliseconds, and turns of the event loop, a handler lives. */
 const lifeMs = 8;
-const isWhole = process.env.FAULTS === 'long' || process.env.MATRIX === 'all';
 /** Without the whole, so many lives of each framework. */
 const sampleSize = 150;
 

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { systemClock } from '../../../src/core/base/clock.ts';
+import { isWhole } from '../../fault/seed.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { type RedisStage, useRedis } from '../../support/redis/redis-stage.ts';
 import { play, schedule, type World } from '../../support/stores/deadlock-play.ts';
@@ -8,7 +9,7 @@ import { until } from '../../support/until.ts';
 
 watchLeaks();
 
-const schedules = 100;
+const schedules = isWhole ? 100 : 60;
 
 describe('on Redis', () => {
   const stage = useRedis();
