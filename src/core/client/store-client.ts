@@ -22,6 +22,7 @@ import type {
   TransferTerms,
   Unsubscribe,
 } from '../model/store.ts';
+import { badKey } from './bad-key.ts';
 import { CallDeadlines } from './call-deadlines.ts';
 import { Outage } from './outage.ts';
 
@@ -254,8 +255,9 @@ export class StoreClient {
       return await this.#send(operation, sent, timeoutMs, call);
     } catch (failure) {
       const error = this.#failed(lock, failure as LockStoreError);
-      this.report(operation, lock, error);
-      throw error;
+      const refused = badKey(error);
+      if (refused === undefined) this.report(operation, lock, error);
+      throw refused ?? error;
     }
   }
 
@@ -311,8 +313,7 @@ export class StoreClient {
   #failed(lock: NamedLock | undefined, failure: LockStoreError): LockStoreError {
     this.outage.onFailure(failure);
     const { key, category } = lock ?? {};
-    const { message, outcome } = failure;
-    const cause = failure.cause ?? this.outage.cause;
+    const { message, outcome, cause = this.outage.cause } = failure;
     const details = { key, category, outcome };
     return new LockStoreError(message, cause === undefined ? details : { ...details, cause });
   }

@@ -127,7 +127,7 @@ export class LockConfigError extends LockError {
   }
 }
 
-/** The key is empty, no string, finite number or bigint, or longer than 4096 bytes in UTF-8; or a list has no keys. */
+/** The key is empty, no string, finite number or bigint, or longer than 4096 bytes in UTF-8; a list has no keys; or the store can't keep it. */
 export class LockKeyError extends LockError {
   constructor(message: string, details: LockErrorDetails = {}) {
     super(message, details, shapes.key);

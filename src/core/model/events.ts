@@ -74,7 +74,7 @@ export interface LockEvents {
   };
   /**
    * An acquire was refused: `busy`, the key is not free and its `waitMs` is 0, or it was a try; `limit`, a
-   * `LockLimitError`; `closed`, the `Locks` is closing; `store`, the store failed; `lost`, it would have re-entered a lost
+   * `LockLimitError`; `closed`, the `Locks` is closing; `store`, the store failed, or can't keep the key; `lost`, it would have re-entered a lost
    * hold.
    */
   refused: LockEvent & { readonly reason: RefusalReason; readonly waitedMs: number };

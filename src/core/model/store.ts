@@ -40,7 +40,8 @@ import type { HoldMode } from './types.ts';
  * C16 A queue of `maxWaiters` takes no more: `full`.
  * C17 `inspect` changes nothing and returns the holds, and the waiters in order, each with the process that asked for it; of
  *     very many the first ones.
- * C18 A failed call rejects with a `LockStoreError`; `not-applied` only if that is certain.
+ * C18 A failed call rejects with a `LockStoreError`; `not-applied` only if that is certain. If the store can't keep the
+ *     key, its `cause` is a `LockKeyError`.
  * C19 Each hold has a limit: a writer's is 1, a reader has none, that of a permit is the number of permits. An owner is granted
  *     a hold if every other hold is of its family; or if the owners that hold then are at most the least limit of all holds.
  *     Holders of the family do not count, nor does one with a descendant among the other holders. (Without `modes`, every

@@ -4,6 +4,7 @@ import { warnOnce } from '../base/process-state.ts';
 import { inBackground } from '../base/safely.ts';
 import { Turns } from '../base/turns.ts';
 import type { StoreAccess } from '../client/access.ts';
+import { badKey } from '../client/bad-key.ts';
 import { type Granted, grantedByReply, grantedTooLate } from '../client/granted.ts';
 import type { Releases } from '../client/releases.ts';
 import { Subscription } from '../client/subscription.ts';
@@ -251,8 +252,10 @@ export class PendingAcquires {
 
   /** A failure of the store is told by an event, too. */
   #tell(task: AcquireTask, error: Error): void {
-    if (hasCode(error, 'ERR_LOCK_STORE')) this.#access.client.report('acquire', task, error);
-    task.onFailed(error);
+    const ofStore = hasCode(error, 'ERR_LOCK_STORE') ? error : undefined;
+    const refused = ofStore && badKey(ofStore);
+    if (ofStore !== undefined && refused === undefined) this.#access.client.report('acquire', task, ofStore);
+    task.onFailed(refused ?? error);
   }
 
   #end(waiter: Waiter): void {

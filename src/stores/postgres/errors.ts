@@ -1,4 +1,4 @@
-import { LockStoreError } from '../../core/model/errors.ts';
+import { LockKeyError, LockStoreError } from '../../core/model/errors.ts';
 
 /** The server went down, or does not know whether the statement was applied. */
 const unclear = /^(08|57P0|58|XX|40003)/;
@@ -14,14 +14,17 @@ const otherFormat = 'RL001';
 const otherIsolation = 'RL002';
 const otherEncoding = 'RL003';
 
-/** The database can't store a character of a text. */
-const unknownCharacter = new Set(['22P05', '22021']);
+/** The database can't store a character of a key. */
+const unknownCharacter = '22P05';
+
+/** A text is not in the client encoding of its connection, which is not the one that pg sends. */
+const badBytes = '22021';
 
 /** Beside those, a lock that the statement waited for in vain, and a server that has no room. */
-const aboutLock = new Set([otherFormat, otherIsolation, '55P03', '53100', '53200', '53400']);
+const aboutLock = new Set([otherFormat, otherIsolation, unknownCharacter, '55P03', '53100', '53200', '53400']);
 
 /** A transaction that is open, has failed, or may only read; a role without rights; an encoding. */
-const leftBehind = new RegExp(`^(25|2D000|42501|${otherEncoding})`);
+const leftBehind = new RegExp(`^(25|2D000|42501|${badBytes}|${otherEncoding})`);
 
 /**
  * Makes the error that callers see from one of pg. Its message names no server and no key. `wasSent` says whether the
@@ -31,6 +34,9 @@ export function storeError(operation: string, cause: unknown, wasSent = true): L
   const state = stateOf(cause);
   const isCertain = !wasSent || isRefusal(cause);
   const message = cause instanceof OpenTransactionError ? cause.message : messageOf(operation, state);
+  if (state === unknownCharacter) {
+    return new LockStoreError(message, { cause: new LockKeyError(message, { cause }), outcome: 'not-applied' });
+  }
   return new LockStoreError(message, { cause, outcome: isCertain ? 'not-applied' : 'unknown' });
 }
 
@@ -91,10 +97,10 @@ function messageOf(operation: string, state: string | undefined): string {
   if (state === otherFormat) {
     return 'Expected the schema of the lock store to have the format of this version of the package, got another one: run `store.migrate()` with the newest version, and restart older processes with that version';
   }
-  if (unknownCharacter.has(state)) {
+  if (state === unknownCharacter) {
     return 'Expected a lock key whose characters the database can store, got one that its encoding lacks: use a database in UTF8, or keys in ASCII';
   }
-  if (state === otherEncoding) {
+  if (state === otherEncoding || state === badBytes) {
     return 'Expected the client encoding of the connection to be UTF8, which pg sends, got another one: remove the `SET client_encoding`';
   }
   if (state === '25006') {

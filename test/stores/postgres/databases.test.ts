@@ -1,3 +1,4 @@
+import { createLocks, getLock, lock, runInTrace } from '../../../src/core/index.ts';
 import { postgresSchema } from '../../../src/stores/postgres/migration.ts';
 import { PostgresStore } from '../../../src/stores/postgres/postgres-store.ts';
 import { key } from '../../../src/testing/contract/stage.ts';
@@ -53,16 +54,36 @@ describe('PostgresStore on databases that are set up in other ways', () => {
     await handOn();
   });
 
-  it('A key whose characters the database lacks is an error that says so, and others work', async () => {
+  it('A key whose characters the database lacks is a bad key, with the status 400, and others work', async () => {
     const open = await created('encoded', 'LATIN1');
-    stage.store = open();
-    await (stage.store as PostgresStore).migrate();
-    await stage.deafProcess().line(undefined, { id: 'café' }).hold();
-    expect((await stage.store.list?.({ idPrefix: 'caf', limit: 1 }))?.locks).toMatchObject([{ id: 'café' }]);
-    await expect(stage.deafProcess().line(undefined, { id: '注文' }).ask()).rejects.toMatchObject({
-      outcome: 'not-applied',
-      message: expect.stringContaining('use a database in UTF8'),
-    });
+    const store = open();
+    stage.store = store;
+    await store.migrate();
+    const locks = createLocks({ store });
+    const failures: unknown[] = [];
+    locks.on('storeError', (failure) => void failures.push(failure));
+    await runInTrace(
+      async () => {
+        await lock.acquire('café');
+        const calls = [
+          () => lock.acquire('注文'),
+          () => lock.tryAcquire('注文'),
+          () => lock.runAll(['a', '注文', 'z'], () => undefined),
+          () => getLock('注文').inspect(),
+        ];
+        for (const call of calls) {
+          await expect(call()).rejects.toMatchObject({
+            code: 'ERR_LOCK_KEY',
+            status: 400,
+            key: '注文',
+            message: expect.stringContaining('use a database in UTF8'),
+          });
+        }
+      },
+      { locks },
+    );
+    expect(failures).toEqual([]);
+    await locks.close();
   });
 
   it('Locks work where every extra check of PL/pgSQL is an error', async () => {

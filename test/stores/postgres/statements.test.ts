@@ -95,7 +95,6 @@ describe('a statement', () => {
     ['42P01', 'relation does not exist', 'not-applied', 'kept'],
     ['53100', 'disk full', 'not-applied', 'kept'],
     ['57014', 'canceling statement', 'not-applied', 'closed'],
-    ['22P05', 'untranslatable character', 'not-applied', 'closed'],
     ['08006', 'connection failure', 'unknown', 'closed'],
     ['57P01', 'terminating connection', 'unknown', 'closed'],
     ['58030', 'could not write', 'unknown', 'closed'],
@@ -118,7 +117,22 @@ describe('a statement', () => {
     },
   );
 
+  it('A statement with a character that the database lacks keeps its connection: the key is to blame', async () => {
+    const { ask, last, pool } = setUp();
+    const outcome = ask();
+    const cause = failed('22P05', 'untranslatable character');
+    (await last()).fail(cause);
+    await outcome.settled;
+    expect(outcome.error).toMatchObject({
+      code: 'ERR_LOCK_STORE',
+      outcome: 'not-applied',
+      cause: { code: 'ERR_LOCK_KEY', cause },
+    });
+    expect(pool.connections.map((connection) => connection.released)).toEqual(['kept']);
+  });
+
   it.each([
+    ['22021', 'invalid byte sequence for encoding'],
     ['25006', 'cannot execute in a read-only transaction'],
     ['25P02', 'current transaction is aborted'],
     ['42501', 'permission denied'],
