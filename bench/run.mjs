@@ -35,7 +35,7 @@ await import('reenlock').catch((cause) => {
   throw new Error('reenlock is not built: run "npm run build" in the package', { cause });
 });
 
-const servers = await startServers(['redis', 'cluster', 'postgres']);
+const servers = await startServers(['redis', 'cluster', 'postgres', 'mariadb']);
 const results = {};
 try {
   for (const scenario of chosen) results[scenario.name] = await run(scenario);

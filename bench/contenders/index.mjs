@@ -2,7 +2,7 @@
  * The locks that are compared. To add one, write a file that exports `create(options)`, add a line here, and add its name
  * to the scenarios that it takes part in. `create` returns:
  *
- *   setup({ redis, cluster, postgres })   connects; the values are the ports of the servers
+ *   setup({ redis, cluster, postgres, mariadb })   connects; the values are the ports of the servers
  *   lock(key, owner) → handle    waits until the lock is granted
  *   unlock(handle, owner)
  *   close()
@@ -68,14 +68,22 @@ const contenders = {
     needs: ['reenlock/postgres'],
     options: { store: 'postgres' },
   },
+  'reenlock on Redis, CAS': onRecords('redis', 'redis-cas', 'reenlock/redis'),
+  'reenlock on PostgreSQL, CAS': onRecords('postgres', 'postgres-cas', 'reenlock/redis'),
+  'reenlock on MariaDB, CAS': onRecords('mariadb', 'mysql-cas', 'reenlock/mysql'),
 };
+
+/** With `CasStore`, as its page advises: there are no messages between processes. */
+function onRecords(server, store, subpath) {
+  return { file: 'reenlock', server, needs: [subpath], options: { store, settings: { pollMs: 100 } } };
+}
 
 /** Nothing of it runs on a server. */
 function inMemory(options) {
   return { file: 'reenlock', server: 'redis', needs: ['reenlock'], options: { store: 'memory', ...options } };
 }
 
-/** The server whose processor time a contender uses: `redis`, `cluster` or `postgres`. */
+/** The server whose processor time a contender uses: `redis`, `cluster`, `postgres` or `mariadb`. */
 export function serverOf(name) {
   return entryOf(name)?.server ?? 'redis';
 }

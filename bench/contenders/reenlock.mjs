@@ -1,8 +1,8 @@
 import { openReenlock } from '../lib/open-reenlock.mjs';
 import { subscribers } from '../lib/subscribers.mjs';
 
-/** This package at its defaults, except for the wait. Each owner is a scope of its own. See `openReenlock` for `options`. */
-export function create({ isOneByOne = false, hasRun = false, mode, subscriber, ...options }) {
+/** This package at its defaults, except for the wait and `settings`. Each owner is a scope of its own. See `openReenlock` for `options`. */
+export function create({ isOneByOne = false, hasRun = false, mode, subscriber, settings, ...options }) {
   const terms = mode === undefined ? undefined : { mode };
   let opened;
   let stop;
@@ -22,7 +22,7 @@ export function create({ isOneByOne = false, hasRun = false, mode, subscriber, .
   };
   return {
     async setup(ports) {
-      opened = await openReenlock(ports, options, { waitMs: 600_000 });
+      opened = await openReenlock(ports, options, { waitMs: 600_000, ...settings });
       stop = await subscribers[subscriber]?.(opened, options.from);
     },
     asOwner: (run) => opened.runInTrace(run, { locks: opened.locks }),

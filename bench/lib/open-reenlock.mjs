@@ -1,13 +1,15 @@
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import mysql from 'mysql2/promise';
 import pg from 'pg';
 import { connect, connectCluster, connectNodeRedis } from './connect.mjs';
 
 /**
  * Opens this package on a store: `createLocks`, `lock` and `runInTrace`, the `locks` and a `close`.
  *
- * `store` is `redis`, `cluster` or `node-redis` (the same store with these clients), `postgres` or `memory`. `from` is the folder of another checkout whose build is used, in place of this one's.
+ * `store` is `redis`, `cluster` or `node-redis` (the same store with these clients), `postgres`, `memory`, or an adapter for
+ * `CasStore`: `redis-cas`, `postgres-cas` or `mysql-cas`. `from` is the folder of another checkout whose build is used, in place of this one's.
  * `settings` go to `createLocks`.
  */
 export async function openReenlock(ports, { store: kind = 'redis', from }, settings) {
@@ -52,6 +54,28 @@ const stores = {
     const store = new PostgresStore({ pool, ...(from === undefined ? {} : { schema: 'before' }) });
     await store.migrate();
     return { store, end: () => pool.end() };
+  },
+  async 'redis-cas'({ redis }, from) {
+    const { CasStore, RedisCas } = await loadReenlock('redis', from);
+    const client = await connect(redis);
+    const adapter = new RedisCas({ client });
+    const end = async () => {
+      adapter.close();
+      await client.quit();
+    };
+    return { store: new CasStore({ adapter }), end };
+  },
+  async 'postgres-cas'({ postgres }, from) {
+    const { CasStore, PostgresCas, postgresCasTable } = await loadReenlock('redis', from);
+    const pool = new pg.Pool({ host: '127.0.0.1', port: postgres, user: 'postgres', database: 'postgres' });
+    await pool.query(postgresCasTable());
+    return { store: new CasStore({ adapter: new PostgresCas({ pool }) }), end: () => pool.end() };
+  },
+  async 'mysql-cas'({ mariadb: port }, from) {
+    const { CasStore, MySqlCas, mysqlCasTable } = await loadReenlock('mysql', from);
+    const pool = mysql.createPool({ host: '127.0.0.1', port, user: 'root', database: 'locks' });
+    await pool.query(mysqlCasTable());
+    return { store: new CasStore({ adapter: new MySqlCas({ pool }) }), end: () => pool.end() };
   },
 };
 

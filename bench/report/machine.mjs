@@ -1,7 +1,17 @@
 import { readFileSync } from 'node:fs';
 import { availableParallelism, cpus } from 'node:os';
 
-const peers = ['ioredis', 'redis', 'pg', 'redlock', 'redis-semaphore', 'express', 'cls-rtracer', 'autocannon'];
+const peers = [
+  'ioredis',
+  'redis',
+  'pg',
+  'mysql2',
+  'redlock',
+  'redis-semaphore',
+  'express',
+  'cls-rtracer',
+  'autocannon',
+];
 
 /** What the figures were measured on, in one line. */
 export function describeMachine(servers) {

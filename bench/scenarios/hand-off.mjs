@@ -58,14 +58,15 @@ export const handOff = {
   ],
 };
 
-async function pingPong([first, second], { contender, key, handOffs, limitMs, pauseMs = untilQueuedMs }) {
+/** Each hold lasts for `pauseMs`, and up to `spreadMs` longer, while the other process waits. */
+async function pingPong(pair, { contender, key, handOffs, limitMs, pauseMs = untilQueuedMs, spreadMs = 0 }) {
   const tookUs = [];
   const endUs = nowUs() + limitMs * 1000;
-  let [holder, waiter] = [first, second];
+  let [holder, waiter] = pair;
   await holder.call('acquire', { contender, key });
   while (tookUs.length < handOffs && nowUs() < endUs) {
     const granted = waiter.call('acquire', { contender, key });
-    await sleep(pauseMs);
+    await sleep(pauseMs + spreadMs * Math.random());
     const [releasedUs, grantedUs] = await Promise.all([holder.call('release'), granted]);
     tookUs.push(grantedUs - releasedUs);
     [holder, waiter] = [waiter, holder];

@@ -1,4 +1,5 @@
 import { batch } from './batch.mjs';
+import { cas, casHandOff } from './cas.mjs';
 import { contendedBatch } from './contended-batch.mjs';
 import { keys, processes, readers, waiters } from './curves.mjs';
 import { deadlock } from './deadlock.mjs';
@@ -44,6 +45,8 @@ export const scenarios = [
   hotKeyFar,
   hotKeyProcesses,
   handOff,
+  cas,
+  casHandOff,
   deadlock,
   keys,
   waiters,

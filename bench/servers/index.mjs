@@ -1,7 +1,8 @@
+import { startMariadb } from './mariadb.mjs';
 import { startPostgres } from './postgres.mjs';
 import { startCluster, startRedis } from './redis.mjs';
 
-const start = { redis: startRedis, cluster: startCluster, postgres: startPostgres };
+const start = { redis: startRedis, cluster: startCluster, postgres: startPostgres, mariadb: startMariadb };
 
 /** Starts the servers of these kinds. One that is not installed is missing from the result. */
 export async function startServers(kinds) {

@@ -4,6 +4,8 @@ import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
+import { unprivileged } from './account.mjs';
+import { usedBy } from './cpu-time.mjs';
 import { freePort, superviseServer } from './supervise.mjs';
 
 const debianFolder = '/usr/lib/postgresql';
@@ -18,7 +20,7 @@ const settings = ['max_connections=200', 'fsync=off', 'synchronous_commit=off', 
 export async function startPostgres() {
   const bin = folderOfBinaries();
   if (bin === undefined) return undefined;
-  const account = unprivileged();
+  const account = unprivileged('postgres');
   const folder = mkdtempSync(join(tmpdir(), 'reenlock-bench-'));
   if (account !== undefined) chownSync(folder, account.uid, account.gid);
   const data = join(folder, 'data');
@@ -35,7 +37,7 @@ export async function startPostgres() {
   return {
     port,
     description: `PostgreSQL ${version}`,
-    async learn() {},
+    learn: (_name, work) => work(),
     usedBy: (_name, work) => usedBy(server.pid, work),
     async stop() {
       await stop();
@@ -55,38 +57,6 @@ async function ready(port) {
       if (error.code !== startingUp) throw error;
       await sleep(20);
     }
-  }
-}
-
-/** The processor time that the server's processes use during `work`, in µs. A process that ends meanwhile is not counted. */
-async function usedBy(pid, work) {
-  const before = cpuUsByProcess(pid);
-  const result = await work();
-  let serverUs = 0;
-  for (const [process, us] of cpuUsByProcess(pid)) serverUs += us - (before.get(process) ?? 0);
-  return { result, serverUs };
-}
-
-/** Linux tells it in nanoseconds for each process; on another system there is no figure. */
-function cpuUsByProcess(postmaster) {
-  if (process.platform !== 'linux') return new Map([[postmaster, Number.NaN]]);
-  const children = readFileSync(`/proc/${postmaster}/task/${postmaster}/children`, 'utf8').trim().split(' ');
-  const used = new Map();
-  for (const pid of [postmaster, ...children.map(Number)]) {
-    const us = cpuUs(pid);
-    if (us !== undefined) used.set(pid, us);
-  }
-  return used;
-}
-
-/** Undefined if the process has just ended. */
-function cpuUs(pid) {
-  try {
-    const [nanoseconds] = readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ');
-    return Number(nanoseconds) / 1000;
-  } catch (error) {
-    if (error.code === 'ENOENT' || error.code === 'ESRCH') return undefined;
-    throw error;
   }
 }
 
@@ -111,11 +81,4 @@ function hasBinaries(folder) {
   } catch {
     return false;
   }
-}
-
-/** PostgreSQL refuses to run as root; then it runs as the user that its package made. */
-function unprivileged() {
-  if (process.getuid?.() !== 0) return undefined;
-  const [uid, gid] = ['-u', '-g'].map((flag) => Number(execFileSync('id', [flag, 'postgres'])));
-  return { uid, gid };
 }
