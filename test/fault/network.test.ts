@@ -65,22 +65,22 @@ describe.each(clientLibrariesForFaults)('Network faults, with $name', ({ name: l
 
   it.each(some<'cut' | 'hang'>('cut', 'hang'))(
     '[network-01] An acquire whose reply is lost (%s) is one hold, or an error that leaves none',
-    async (then) => {
-      const [a, b] = await Promise.all([lab.client(then === 'hang' ? { storeTimeoutMs: 500 } : {}), lab.client()]);
-      const isLost = lab.proxy.loseReply(call(acquire, 'p1.1'), { then });
+    async (end) => {
+      const [a, b] = await Promise.all([lab.client(end === 'hang' ? { storeTimeoutMs: 500 } : {}), lab.client()]);
+      const isLost = lab.proxy.loseReply(call(acquire, 'p1.1'), { end });
       const acquired = a.acquire(key).then(
         (hold) => hold,
         (error: unknown) => error as { code: string },
       );
       await isLost;
-      if (then === 'cut' && resends) {
+      if (end === 'cut' && resends) {
         // Sent again after the reconnect, under the same hold id.
         const hold = (await acquired) as RemoteHold;
         expect((await lab.known(key)).fences).toEqual([hold.fence]);
         await hold.release();
       } else {
         expect(await acquired).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'unknown' });
-        if (then === 'hang') lab.proxy.cut();
+        if (end === 'hang') lab.proxy.cut();
       }
       await (await b.acquire(key)).release();
       await lab.end();
@@ -89,16 +89,16 @@ describe.each(clientLibrariesForFaults)('Network faults, with $name', ({ name: l
 
   it.each(some<'cut' | 'hang'>('cut', 'hang'))(
     '[network-02] A release whose reply is lost (%s) releases once, and takes nothing from the next holder',
-    async (then) => {
+    async (end) => {
       const [first, second, , b] = await contest();
-      const isLost = lab.proxy.loseReply(call(release, 'p1.1'), { then });
+      const isLost = lab.proxy.loseReply(call(release, 'p1.1'), { end });
       const released = first.release().then(
         () => 'released',
         (error: { code: string }) => error.code,
       );
       await isLost;
       const next = await second;
-      if (then === 'hang') lab.proxy.cut();
+      if (end === 'hang') lab.proxy.cut();
       expect(['released', 'ERR_LOCK_STORE']).toContain(await released);
       expect(await next.look()).toMatchObject({ isHeld: true, isAborted: false });
       expect((await lab.known(key)).holders).toEqual(['p2.1']);

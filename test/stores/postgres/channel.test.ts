@@ -4,9 +4,10 @@ import { Client, type Pool } from 'pg';
 import { LockConfigError, LockStoreError } from '../../../src/core/model/errors.ts';
 import { PostgresChannel } from '../../../src/stores/postgres/channel.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
-import { PostgresProxy } from '../../support/postgres/proxy.ts';
+import { urlOf } from '../../support/postgres/server.ts';
 import { usePostgres } from '../../support/postgres/stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
+import { TcpProxy } from '../../support/processes/tcp-proxy.ts';
 import { Stream } from '../../support/stores/stream.ts';
 import { until } from '../../support/until.ts';
 
@@ -163,8 +164,8 @@ describe('The channel of PostgresStore', () => {
   it('A subscription without a connection is in force with the next connection', async () => {
     const [one, two] = [new Stream(), new Stream()];
     const names = [name(), name()] as const;
-    const proxy = await PostgresProxy.start(stage.server.port);
-    const store = stage.storeOf({ listen: proxy.url });
+    const proxy = await TcpProxy.start(stage.server.port, 'any');
+    const store = stage.storeOf({ listen: urlOf(proxy.port) });
     const ends = [await store.subscribe(names[0], one.listen)];
     await one.next('resubscribed');
     proxy.cut();
@@ -180,7 +181,7 @@ describe('The channel of PostgresStore', () => {
 
   it('The channel notices a half-open connection by a ping without a reply, and connects anew', async () => {
     const clock = new ManualClock();
-    const proxy = await PostgresProxy.start(stage.server.port);
+    const proxy = await TcpProxy.start(stage.server.port, 'any');
     const { channel, stream } = channelOver(proxy, clock);
     const process = name();
     const unsubscribe = await channel.subscribe(process, stream.listen);
@@ -203,7 +204,7 @@ describe('The channel of PostgresStore', () => {
 
   it('The channel stays on a connection whose pings are answered', async () => {
     const clock = new ManualClock();
-    const proxy = await PostgresProxy.start(stage.server.port);
+    const proxy = await TcpProxy.start(stage.server.port, 'any');
     const { channel, stream } = channelOver(proxy, clock);
     const unsubscribe = await channel.subscribe(name(), stream.listen);
     await stream.next('resubscribed');
@@ -220,7 +221,7 @@ describe('The channel of PostgresStore', () => {
 
   it('The channel leaves neither a connection nor a timer when it ends on a half-open connection', async () => {
     const clock = new ManualClock();
-    const proxy = await PostgresProxy.start(stage.server.port);
+    const proxy = await TcpProxy.start(stage.server.port, 'any');
     const { channel, stream } = channelOver(proxy, clock);
     const unsubscribe = await channel.subscribe(name(), stream.listen);
     proxy.halfOpen();
@@ -233,8 +234,8 @@ describe('The channel of PostgresStore', () => {
   });
 
   /** A channel whose own connection goes through a proxy. */
-  function channelOver(proxy: PostgresProxy, clock: ManualClock) {
-    const connect = () => new Client(proxy.url);
+  function channelOver(proxy: TcpProxy, clock: ManualClock) {
+    const connect = () => new Client(urlOf(proxy.port));
     const host = {
       connect,
       notify: (to: string, text: string) => stage.pool.query('SELECT pg_notify($1, $2)', [to, text]),
@@ -243,9 +244,9 @@ describe('The channel of PostgresStore', () => {
   }
 
   it('The channel gives up on a server that does not answer, and leaves nothing', async () => {
-    const proxy = await PostgresProxy.start(stage.server.port);
+    const proxy = await TcpProxy.start(stage.server.port, 'any');
     proxy.halfOpen();
-    const store = stage.storeOf({ listen: proxy.url, timeoutMs: 100 });
+    const store = stage.storeOf({ listen: urlOf(proxy.port), timeoutMs: 100 });
     const outcome = store.subscribe(name(), () => {});
     await expect(outcome).rejects.toBeInstanceOf(LockStoreError);
     await expect(outcome).rejects.toMatchObject({ outcome: 'not-applied' });

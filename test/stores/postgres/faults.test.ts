@@ -2,15 +2,22 @@ import { join } from 'node:path';
 import { Pool } from 'pg';
 import { createLocks, getLock, type Locks, type LocksOptions, lock, runInTrace } from 'reenlock';
 import { longMs } from '../../../src/testing/contract/harness.ts';
-import { PostgresProxy } from '../../support/postgres/proxy.ts';
+import { urlOf } from '../../support/postgres/server.ts';
 import { usePostgres } from '../../support/postgres/stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { runScript } from '../../support/processes/processes.ts';
+import { type CommandTest, TcpProxy } from '../../support/processes/tcp-proxy.ts';
 import { until } from '../../support/until.ts';
 
 watchLeaks();
 
 const key = 'order:42';
+
+/** A statement that has these words. */
+const says =
+  (words: string): CommandTest =>
+  ([statement = '']) =>
+    statement.includes(words);
 
 describe('PostgreSQL faults', () => {
   const stage = usePostgres();
@@ -76,8 +83,8 @@ describe('PostgreSQL faults', () => {
   });
 
   it('If every connection is cut while one owner holds and others wait, each is served once, in its turn', async () => {
-    const proxy = await PostgresProxy.start(stage.server.port);
-    const [one, two] = [locksOn(proxy.url), locksOn(proxy.url)];
+    const proxy = await TcpProxy.start(stage.server.port, 'any');
+    const [one, two] = [locksOn(urlOf(proxy.port)), locksOn(urlOf(proxy.port))];
     await runInTrace(
       async () => {
         const hold = await lock.acquire(key, { leaseMs: longMs });
@@ -98,10 +105,10 @@ describe('PostgreSQL faults', () => {
   it.each(['cut', 'hang'] as const)(
     'An acquire whose reply is lost (%s) is an error that leaves no hold',
     async (how) => {
-      const proxy = await PostgresProxy.start(stage.server.port);
-      const locks = locksOn(proxy.url, { storeTimeoutMs: 5_000 }, 1_000);
+      const proxy = await TcpProxy.start(stage.server.port, 'any');
+      const locks = locksOn(urlOf(proxy.port), { storeTimeoutMs: 5_000 }, 1_000);
       await runInTrace(() => lock.run('warm', () => undefined), { locks });
-      const isLost = proxy.loseReply('"acquire"', how);
+      const isLost = proxy.loseReply(says('"acquire"'), { end: how });
       const outcome = runInTrace(() => lock.tryAcquire(key), { locks });
       await expect(outcome).rejects.toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'unknown' });
       await isLost;
@@ -113,13 +120,13 @@ describe('PostgreSQL faults', () => {
   );
 
   it('A connection that hangs does not keep the lock of its key from being renewed', async () => {
-    const proxy = await PostgresProxy.start(stage.server.port);
-    const locks = locksOn(proxy.url, { leaseMs: 3_000, storeTimeoutMs: 2_000 }, 5_000);
+    const proxy = await TcpProxy.start(stage.server.port, 'any');
+    const locks = locksOn(urlOf(proxy.port), { leaseMs: 3_000, storeTimeoutMs: 2_000 }, 5_000);
     const isHeld = await runInTrace(
       async () => {
         const hold = await lock.acquire(key);
         const { endMs } = (await stage.store.inspect(key)).holds[0]!;
-        const hangs = proxy.loseReply('"acquire"', 'hang');
+        const hangs = proxy.loseReply(says('"acquire"'), { end: 'hang' });
         const refused = runInTrace(() => lock.tryAcquire(key), { locks, traceId: 'other' }).catch(() => undefined);
         await hangs;
         // Until it is renewed or lost.
@@ -136,8 +143,8 @@ describe('PostgreSQL faults', () => {
   });
 
   it('A release whose reply is lost is tried again, and takes nothing from the next holder', async () => {
-    const proxy = await PostgresProxy.start(stage.server.port);
-    const [one, two] = [locksOn(proxy.url), locksOn(stage.server.url)];
+    const proxy = await TcpProxy.start(stage.server.port, 'any');
+    const [one, two] = [locksOn(urlOf(proxy.port)), locksOn(stage.server.url)];
     await runInTrace(
       async () => {
         const hold = await lock.acquire(key, { leaseMs: longMs });
@@ -151,7 +158,7 @@ describe('PostgreSQL faults', () => {
           { locks: two, traceId: 'next' },
         );
         await until(async () => (await stage.store.inspect(key)).waiters.length === 1);
-        const isLost = proxy.loseReply('"release"');
+        const isLost = proxy.loseReply(says('"release"'));
         await hold.release();
         await isLost;
         isOver = true;

@@ -12,7 +12,7 @@ interface LostReply {
   readonly fits: CommandTest;
   /** Of those that fit, which one. */
   nth: number;
-  readonly then: 'cut' | 'hang';
+  readonly end: 'cut' | 'hang';
   readonly happened: () => void;
 }
 
@@ -62,6 +62,11 @@ export class TcpProxy {
     return (this.#server.address() as AddressInfo).port;
   }
 
+  /** How many connections go through. */
+  get size(): number {
+    return this.#pipes.size;
+  }
+
   /** New connections go to another server; open ones stay where they are. */
   lead(target: number): void {
     this.#target = target;
@@ -88,9 +93,9 @@ export class TcpProxy {
    * The nth command that fits is executed, and its reply, with all that comes after, never arrives: the connection is cut
    * in its stead, or hangs. Resolves when that has happened.
    */
-  loseReply(fits: CommandTest, { nth = 1, then = 'cut' }: { nth?: number; then?: 'cut' | 'hang' } = {}): Promise<void> {
+  loseReply(fits: CommandTest, { nth = 1, end = 'cut' }: { nth?: number; end?: 'cut' | 'hang' } = {}): Promise<void> {
     return new Promise((happened) => {
-      this.#lostReplies.push({ fits, nth, then, happened });
+      this.#lostReplies.push({ fits, nth, end, happened });
     });
   }
 
@@ -247,7 +252,7 @@ class Pipe {
     if (this.#isMute) return;
     this.hang();
     this.#host.lost(lostReply);
-    if (lostReply.then === 'cut') this.destroy();
+    if (lostReply.end === 'cut') this.destroy();
   }
 }
 
