@@ -70,6 +70,12 @@ export class Holds {
     return ancestorsOf(owner).reduce((count, ancestor) => count + this.countOf(ancestor), 0);
   }
 
+  /** The least limit of the holds that an owner and its ancestors have. */
+  familyLimitOf(owner: string): number {
+    const family = this.all.filter(({ request }) => isAncestor(request.owner, owner));
+    return Math.min(...family.map(({ request }) => limitOf(request)));
+  }
+
   /** How many branches the deepest holder has that is an ancestor of an owner, or is itself; 0 if there is none. */
   depthOver(owner: string): number {
     return this.size === 0 ? 0 : ancestorsOf(owner).findLastIndex((ancestor) => this.countOf(ancestor) > 0) + 1;

@@ -187,11 +187,14 @@ export class MemoryLock {
     return { holdId: request.holdId, fence: this.fence, endMs, isClaim };
   }
 
-  /** Whether a new hold has the last fence: readers share it, and so do an owner and its descendants that write. */
+  /** Whether a new hold has the last fence: readers share it, and so does an owner whose family holds with no greater limit. */
   #sharesFence(request: HoldRequest): boolean {
     if (this.holds.size === 0) return false;
     if (request.mode === 'read') return true;
-    return this.holds.familyOf(request.owner) > 0 && this.holds.limit <= limitOf(request);
+    const limit = limitOf(request);
+    if (this.holds.familyOf(request.owner) === 0 || this.holds.limit > limit) return false;
+    // A hold with the limit 1 has none beside it but of its own family.
+    return limit === 1 || this.holds.familyLimitOf(request.owner) <= limit;
   }
 
   #nextLive(context: LockContext): HoldRequest | undefined {

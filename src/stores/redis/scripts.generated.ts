@@ -3,7 +3,7 @@ import type { RedisScript } from './scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: '3ebdab4355b11fc611732ea01a3dc03dbd35749c',
+  sha1: '84338dbd9b4dec7f495c59eec218b06c37dea35c',
   source: `local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -232,6 +232,14 @@ local outside, most = count - family, math.min(limitOf(leastMode), limitOf(mode)
 if outside == 0 or outside < most then return true end
 return most > 1 and branchesBeside(owner) < most
 end
+local function holdsWithin(owner, limit)
+if limitOf(leastMode) > limit or limit == 1 or not isMixed then return limitOf(leastMode) <= limit end
+for _, text in ipairs(redis.call('HVALS', holds)) do
+local other, mode = string.match(text, '^%S+ (%S+) (%S+)')
+if other and isAncestor(other, owner) and limitOf(mode) <= limit then return true end
+end
+return false
+end
 local function addBeside(hold, number, granted)
 grants = (grants or 0) + 1
 local text = table.concat({hold.process, hold.owner, hold.mode, granted, grants, hold.isClaim and 'claim' or nil}, ' ')
@@ -258,7 +266,7 @@ if isStale then removeStale(fields, ids) end
 redis.call('HDEL', lock, 'hold', 'owner', 'process')
 several = true
 end
-if not hold.fence and hold.mode ~= 'read' and (family == 0 or wanted < most) then
+if not hold.fence and hold.mode ~= 'read' and (family == 0 or not holdsWithin(hold.owner, wanted)) then
 local least = hold.least or 0
 local now, other = time[1] .. string.sub('00000' .. time[2], -6), math.max((fence or 0) + 1, least)
 fence = tonumber(now) < other and string.format('%.0f', other) or now
@@ -582,7 +590,7 @@ return redis.call('ZRANGE', KEYS[1], '+inf', '(' .. nowMs, 'BYSCORE', 'REV', 'LI
 
 export const forceRelease: RedisScript = {
   name: 'force-release',
-  sha1: '1a7185907954b2a93b6b6bf13b1c34c407d78653',
+  sha1: '64304614847dacf734261cdb1011ac1b3e8a26f3',
   source: `local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -758,6 +766,14 @@ local outside, most = count - family, math.min(limitOf(leastMode), limitOf(mode)
 if outside == 0 or outside < most then return true end
 return most > 1 and branchesBeside(owner) < most
 end
+local function holdsWithin(owner, limit)
+if limitOf(leastMode) > limit or limit == 1 or not isMixed then return limitOf(leastMode) <= limit end
+for _, text in ipairs(redis.call('HVALS', holds)) do
+local other, mode = string.match(text, '^%S+ (%S+) (%S+)')
+if other and isAncestor(other, owner) and limitOf(mode) <= limit then return true end
+end
+return false
+end
 local function addBeside(hold, number, granted)
 grants = (grants or 0) + 1
 local text = table.concat({hold.process, hold.owner, hold.mode, granted, grants, hold.isClaim and 'claim' or nil}, ' ')
@@ -784,7 +800,7 @@ if isStale then removeStale(fields, ids) end
 redis.call('HDEL', lock, 'hold', 'owner', 'process')
 several = true
 end
-if not hold.fence and hold.mode ~= 'read' and (family == 0 or wanted < most) then
+if not hold.fence and hold.mode ~= 'read' and (family == 0 or not holdsWithin(hold.owner, wanted)) then
 local least = hold.least or 0
 local now, other = time[1] .. string.sub('00000' .. time[2], -6), math.max((fence or 0) + 1, least)
 fence = tonumber(now) < other and string.format('%.0f', other) or now
@@ -1093,7 +1109,7 @@ return {nowMs, held, waits}`,
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: '21d79d46276e825eedc03fce91baa0ec3c0d07c5',
+  sha1: '2c9e40a1783b15de38cd8d07c7f5ddc529da69c3',
   source: `local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -1400,6 +1416,14 @@ local outside, most = count - family, math.min(limitOf(leastMode), limitOf(mode)
 if outside == 0 or outside < most then return true end
 return most > 1 and branchesBeside(owner) < most
 end
+local function holdsWithin(owner, limit)
+if limitOf(leastMode) > limit or limit == 1 or not isMixed then return limitOf(leastMode) <= limit end
+for _, text in ipairs(redis.call('HVALS', holds)) do
+local other, mode = string.match(text, '^%S+ (%S+) (%S+)')
+if other and isAncestor(other, owner) and limitOf(mode) <= limit then return true end
+end
+return false
+end
 local function addBeside(hold, number, granted)
 grants = (grants or 0) + 1
 local text = table.concat({hold.process, hold.owner, hold.mode, granted, grants, hold.isClaim and 'claim' or nil}, ' ')
@@ -1426,7 +1450,7 @@ if isStale then removeStale(fields, ids) end
 redis.call('HDEL', lock, 'hold', 'owner', 'process')
 several = true
 end
-if not hold.fence and hold.mode ~= 'read' and (family == 0 or wanted < most) then
+if not hold.fence and hold.mode ~= 'read' and (family == 0 or not holdsWithin(hold.owner, wanted)) then
 local least = hold.least or 0
 local now, other = time[1] .. string.sub('00000' .. time[2], -6), math.max((fence or 0) + 1, least)
 fence = tonumber(now) < other and string.format('%.0f', other) or now
@@ -1593,7 +1617,7 @@ return 1`,
 
 export const transfer: RedisScript = {
   name: 'transfer',
-  sha1: '9916b94155a3d804b8470e45dafab9ee867000d9',
+  sha1: 'ea50a77701da43e7a43c50c2e80904d56f7d1a19',
   source: `local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -1778,6 +1802,14 @@ local outside, most = count - family, math.min(limitOf(leastMode), limitOf(mode)
 if outside == 0 or outside < most then return true end
 return most > 1 and branchesBeside(owner) < most
 end
+local function holdsWithin(owner, limit)
+if limitOf(leastMode) > limit or limit == 1 or not isMixed then return limitOf(leastMode) <= limit end
+for _, text in ipairs(redis.call('HVALS', holds)) do
+local other, mode = string.match(text, '^%S+ (%S+) (%S+)')
+if other and isAncestor(other, owner) and limitOf(mode) <= limit then return true end
+end
+return false
+end
 local function addBeside(hold, number, granted)
 grants = (grants or 0) + 1
 local text = table.concat({hold.process, hold.owner, hold.mode, granted, grants, hold.isClaim and 'claim' or nil}, ' ')
@@ -1804,7 +1836,7 @@ if isStale then removeStale(fields, ids) end
 redis.call('HDEL', lock, 'hold', 'owner', 'process')
 several = true
 end
-if not hold.fence and hold.mode ~= 'read' and (family == 0 or wanted < most) then
+if not hold.fence and hold.mode ~= 'read' and (family == 0 or not holdsWithin(hold.owner, wanted)) then
 local least = hold.least or 0
 local now, other = time[1] .. string.sub('00000' .. time[2], -6), math.max((fence or 0) + 1, least)
 fence = tonumber(now) < other and string.format('%.0f', other) or now

@@ -81,7 +81,11 @@ CREATE OR REPLACE FUNCTION {schema}.with_hold(
 ) RETURNS {schema}.locks LANGUAGE plpgsql AS $$
 DECLARE its_limit integer := limit_of(the_mode, the_permits);
 BEGIN
-  IF old_fence IS NULL AND (l.holds = 0 OR (the_mode <> 'read' AND (family = 0 OR l.least_limit > its_limit))) THEN
+  IF old_fence IS NULL AND (
+    l.holds = 0 OR (the_mode <> 'read' AND (family = 0 OR l.least_limit > its_limit OR (its_limit > 1 AND NOT EXISTS (
+      SELECT FROM holds WHERE lock_id = l.id AND owner = ANY (ancestors_of(the_owner)) AND limit_of(mode, permits) <= its_limit
+    ))))
+  ) THEN
     l.fence := greatest(l.fence + 1, now_us, min_fence);
   END IF;
   INSERT INTO holds (lock_id, owner, hold_id, process, mode, permits, ends_ms, is_claim, fence) VALUES

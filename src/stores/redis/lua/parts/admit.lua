@@ -24,6 +24,17 @@ local function admits(owner, mode, family)
   return most > 1 and branchesBeside(owner) < most
 end
 
+-- Whether an owner and its ancestors, who hold, do so with no greater limit than this. One with the limit 1 has none beside it but
+-- of its own family.
+local function holdsWithin(owner, limit)
+  if limitOf(leastMode) > limit or limit == 1 or not isMixed then return limitOf(leastMode) <= limit end
+  for _, text in ipairs(redis.call('HVALS', holds)) do
+    local other, mode = string.match(text, '^%S+ (%S+) (%S+)')
+    if other and isAncestor(other, owner) and limitOf(mode) <= limit then return true end
+  end
+  return false
+end
+
 local function addBeside(hold, number, granted)
   grants = (grants or 0) + 1
   local text = table.concat({hold.process, hold.owner, hold.mode, granted, grants, hold.isClaim and 'claim' or nil}, ' ')
@@ -43,8 +54,8 @@ local function removeStale(fields, ids)
 end
 
 -- Grants a hold that `admits` admitted, beside others: the first one moves to where there may be several. `family` and `number` are
--- what `familyOf` returned. Readers share the last fence, and so do an owner and its descendants that write; a hold that is passed
--- on may keep the fence that it got, `hold.fence`.
+-- what `familyOf` returned. Readers share the last fence, and so does an owner whose family holds with no greater limit; a hold that
+-- is passed on may keep the fence that it got, `hold.fence`.
 local function grantBeside(hold, family, number)
   local isKept, wanted, most = several and math.floor(hold.endMs / 6e4) <= math.floor(ends / 6e4), limitOf(hold.mode), limitOf(leastMode)
   if not several then
@@ -56,7 +67,7 @@ local function grantBeside(hold, family, number)
     redis.call('HDEL', lock, 'hold', 'owner', 'process')
     several = true
   end
-  if not hold.fence and hold.mode ~= 'read' and (family == 0 or wanted < most) then
+  if not hold.fence and hold.mode ~= 'read' and (family == 0 or not holdsWithin(hold.owner, wanted)) then
     local least = hold.least or 0
     --@include parts/fence
     isKept = isKept and tonumber(now) >= other

@@ -35,5 +35,17 @@ export function describePermitFences({ stage, describe, it, expect }: Contract):
       for (const line of lines) await line.release(longMs);
       expect((await process.permit(2).hold()).fence).toBeGreaterThan(fence);
     });
+
+    it('A reader that takes a permit gets a fence of its own, although others have permits of the same number', async () => {
+      const process = stage.deafProcess();
+      await process.reader('owner').hold();
+      await process.permit(3).hold();
+      const ended = process.permit(3);
+      const { fence } = await ended.hold();
+      await ended.release();
+      const own = await process.permit(3, 'owner').hold();
+      expect(own.fence).toBeGreaterThan(fence);
+      expect((await process.permit(3, 'owner').hold()).fence).toBe(own.fence);
+    });
   });
 }
