@@ -148,10 +148,17 @@ export class ScopeHolds {
     let found: Grant | undefined;
     let blocker: Branch | undefined;
     let isBeside = false;
-    const meet = (other: Pick<OwnedHold, 'branch' | 'mode'>, owner: string, reentrant: Reentrant): void => {
+    const meet = (
+      other: Pick<OwnedHold, 'branch' | 'mode'>,
+      owner: string,
+      reentrant: Reentrant,
+      grant?: Grant,
+    ): void => {
       if (!excludes(other.mode, mode)) return;
-      // The store tells branches apart by their paths: it would let this one in beside what an ancestor's is granted.
-      if (isAncestor(owner, branch.ownerAs(reentrant))) blocker ??= other.branch;
+      // The store tells branches apart by their paths: it would let this one in beside what an ancestor's is granted. It may
+      // know a grant that a branch around this one has inherited under the path of the branch that has ended, for a while.
+      const isAncestors = isAncestor(owner, branch.ownerAs(reentrant)) || (grant && this.#isAround(branch, grant));
+      if (isAncestors) blocker ??= other.branch;
       else isBeside = true;
     };
     for (const hold of this.#holds) {
@@ -161,7 +168,7 @@ export class ScopeHolds {
         // Nothing may be built on a lost grant, until its holds are released.
         if (grant.lostError !== undefined) return { grant, blocker: undefined, isBeside: false };
         if (found === undefined || (found.request.mode !== mode && grant.request.mode === mode)) found = grant;
-      } else if (grant.lostError === undefined) meet(hold, grant.request.owner, grant.reentrant);
+      } else if (grant.lostError === undefined) meet(hold, grant.request.owner, grant.reentrant, grant);
     }
     for (const { work, request, settings } of this.#asking ?? none) {
       if (request.id === id && !branch.isWithin(work))
@@ -216,6 +223,11 @@ export class ScopeHolds {
     if (at === this.#holds.length - 1) this.#holds.pop();
     else if (at >= 0) this.#holds.splice(at, 1);
     this.#checkWaits();
+  }
+
+  /** Whether a branch around this one has a hold of a grant. */
+  #isAround(branch: Branch, grant: Grant): boolean {
+    return this.#holds.some((hold) => hold.grant === grant && branch.isWithin(hold.branch));
   }
 
   /** Whether a job within the scope has a lock, or asks for it: none of its holds is that of an ancestor here. */

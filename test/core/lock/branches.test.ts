@@ -118,6 +118,24 @@ describe('Branches of one request', () => {
     expect(await setup.store.remains()).toEqual([]);
   });
 
+  it('Branches exclude each other within a hold of which the store has not told yet that it was passed on', async () => {
+    const setup = setUp();
+    const reply = setup.store.gate('transfer');
+    let [inside, most] = [0, 0];
+    const work = async (): Promise<void> => {
+      inside += 1;
+      most = Math.max(most, inside);
+      await setup.clock.advance(100);
+      inside -= 1;
+    };
+    await inJob(setup, async () => {
+      await lock.run('other', async () => void (await lock.acquire('key')));
+      await lock.run('other', () => Promise.all([lock.run('key', work), lock.run('key', work)]));
+      reply();
+    });
+    expect(most).toBe(1);
+  });
+
   it('A hold that passes to the branch around it has one `granted` and one `released` event', async () => {
     const setup = setUp();
     const events: string[] = [];
