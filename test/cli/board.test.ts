@@ -1,59 +1,30 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
-import { Redis } from 'ioredis';
 import { Pool } from 'pg';
-import type { Browser } from 'playwright-core';
-import { createLocks, type LockStore, type Locks, lock, runInTrace } from 'reenlock';
+import type { Locks } from 'reenlock';
 import { PostgresStore } from 'reenlock/postgres';
-import { RedisStore } from 'reenlock/redis';
 import { createConsumer, packPackage } from '../package/packed.ts';
-import { installMs, launchBrowser } from '../support/http/browser.ts';
 import { startPostgres } from '../support/postgres/server.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
-import { type RedisServer, startRedis } from '../support/redis/server.ts';
+import {
+  addressOf,
+  redis,
+  running,
+  start,
+  startBoard,
+  stopRunning,
+  useCommand,
+  whileHeld,
+  whileHeldIn,
+} from './command.ts';
 
 jest.setTimeout(60_000);
-
-const running: ChildProcess[] = [];
-afterEach(async () => {
-  await Promise.all(running.splice(0).map(stop));
-});
+useCommand();
 watchLeaks();
-
-async function stop(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  child.kill('SIGKILL');
-  await once(child, 'close');
-}
-
-let consumer: ReturnType<typeof createConsumer>;
-let redis: RedisServer;
-beforeAll(async () => {
-  consumer = createConsumer(packPackage());
-  redis = await startRedis();
-});
-afterAll(async () => {
-  consumer?.remove();
-  await redis?.stop();
-});
-
-/** The command, as `npx reenlock` starts it. */
-function start(env: Record<string, string>, ...args: string[]): ChildProcess {
-  const folder = join(consumer.folder, 'node_modules/reenlock');
-  const { bin } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as { bin: { reenlock: string } };
-  const child = spawn(process.execPath, [join(folder, bin.reenlock), ...args], {
-    cwd: consumer.folder,
-    env: { ...process.env, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  running.push(child);
-  return child;
-}
 
 /** Runs it to its end. */
 async function run(...args: string[]): Promise<{ code: number | null; stdout: string; stderr: string }> {
@@ -63,19 +34,6 @@ async function run(...args: string[]): Promise<{ code: number | null; stdout: st
   child.stderr?.on('data', (chunk) => (stderr += chunk));
   const [code] = (await once(child, 'close')) as [number | null];
   return { code, stdout, stderr };
-}
-
-/** Starts the board; resolves with the address that it prints. */
-async function startBoard(...args: string[]): Promise<{ child: ChildProcess; address: URL }> {
-  const child = start({}, 'board', ...args);
-  return { child, address: await addressOf(child) };
-}
-
-async function addressOf(child: ChildProcess): Promise<URL> {
-  for await (const line of createInterface({ input: child.stdout as NodeJS.ReadableStream })) {
-    if (line.startsWith('http://')) return new URL(line);
-  }
-  throw new Error('The command ended without an address');
 }
 
 /** The cookie that the address gives, once. */
@@ -93,31 +51,6 @@ async function forceRelease(address: URL, cookie: string, locks: Locks): Promise
   });
   await response.body?.cancel();
   return response.status;
-}
-
-/** While somebody holds `order:42` in the store at the server. */
-async function whileHeld<T>(work: (locks: Locks) => Promise<T>): Promise<T> {
-  const client = new Redis(redis.url);
-  try {
-    return await whileHeldIn(new RedisStore({ client }), work);
-  } finally {
-    client.disconnect();
-  }
-}
-
-async function whileHeldIn<T>(store: LockStore, work: (locks: Locks) => Promise<T>): Promise<T> {
-  const locks = createLocks({ store });
-  try {
-    return await runInTrace(
-      async () => {
-        await lock.acquire('order:42');
-        return work(locks);
-      },
-      { locks },
-    );
-  } finally {
-    await locks.close({ drainMs: 0 });
-  }
 }
 
 describe('reenlock board', () => {
@@ -266,29 +199,10 @@ describe('reenlock board', () => {
         expect(await forceRelease(address, await openBoard(address), locks)).toBe(200);
         expect((await locks.inspect('order:42')).holds).toEqual([]);
       });
-      await Promise.all(running.splice(0).map(stop));
+      await stopRunning();
     } finally {
       await pool.end();
       await postgres.stop();
     }
-  });
-
-  describe('in a browser', () => {
-    let browser: Browser;
-    beforeAll(async () => {
-      browser = await launchBrowser();
-    }, installMs);
-    afterAll(() => browser?.close());
-
-    it('The page shows who holds the lock', async () => {
-      await whileHeld(async () => {
-        const { address } = await startBoard(redis.url);
-        const page = await browser.newPage();
-        await page.goto(address.href);
-        await page.getByText('order:42').first().waitFor();
-        expect(page.url()).not.toContain('token');
-        await page.close();
-      });
-    });
   });
 });

@@ -1,0 +1,27 @@
+import type { Browser } from 'playwright-core';
+import { installMs, launchBrowser } from '../support/http/browser.ts';
+import { watchLeaks } from '../support/processes/leaks.ts';
+import { redis, startBoard, useCommand, whileHeld } from './command.ts';
+
+jest.setTimeout(60_000);
+useCommand();
+watchLeaks();
+
+describe('reenlock board in a browser', () => {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await launchBrowser();
+  }, installMs);
+  afterAll(() => browser?.close());
+
+  it('The page shows who holds the lock', async () => {
+    await whileHeld(async () => {
+      const { address } = await startBoard(redis.url);
+      const page = await browser.newPage();
+      await page.goto(address.href);
+      await page.getByText('order:42').first().waitFor();
+      expect(page.url()).not.toContain('token');
+      await page.close();
+    });
+  });
+});
