@@ -124,7 +124,7 @@ describe('the Redis user of the README', () => {
 const since: Readonly<Record<string, readonly string[]>> = {
   '5.0': [
     ...['evalsha', 'eval', 'subscribe', 'unsubscribe', 'publish', 'pubsub|numsub', 'ping', 'info', 'scan', 'time'],
-    ...['del', 'hdel', 'hexists', 'hget', 'hincrby', 'hkeys', 'hlen', 'hmget', 'hset', 'hvals', 'pexpire', 'pttl'],
+    ...['del', 'hdel', 'hexists', 'hget', 'hincrby', 'hkeys', 'hmget', 'hset', 'hvals', 'pexpire', 'pttl'],
     ...['zcard', 'zcount', 'zrank', 'zrem', 'zremrangebyscore', 'zscore'],
   ],
   // As the scripts call them: `ZADD` with `LT`, `ZRANGE` with `BYSCORE`.

@@ -3,10 +3,11 @@ import type { RedisScript } from './scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: '84338dbd9b4dec7f495c59eec218b06c37dea35c',
+  sha1: '941cf981c1867485bf0d5b7188b16c06d499c647',
   source: `local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
-local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
+local nowUs = time[1] * 1e6 + time[2]
+local nowMs = math.floor(nowUs / 1000)
 local process, owner, hold, mode, ttlMs = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[6]
 local format, fence, ends, queued, buriedMs = unpack(redis.call(
 'HMGET', lock, 'format', 'fence', 'ends', 'queued', 'tombstones'
@@ -14,25 +15,27 @@ local format, fence, ends, queued, buriedMs = unpack(redis.call(
 if format and format ~= '1' then return redis.error_reply('RLFORMAT the lock is of another format') end
 local endMs, least, claims = nowMs + ARGV[5], tonumber(ARGV[8] or 0), 0
 if not ends and not queued and not buriedMs then
-local last = fence
-local now, other = time[1] .. string.sub('00000' .. time[2], -6), math.max((fence or 0) + 1, least)
-fence = tonumber(now) < other and string.format('%.0f', other) or now
+local last = tonumber(fence or 0)
+local raised = math.max(nowUs, last + 1, least)
+fence = string.format('%.0f', raised)
 if claims == 1 then
-redis.call('HSET', lock, 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process, 'claims', 1)
+redis.call(
+'HSET', lock, 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process, 'mode', mode, 'claims', 1
+)
 else
 redis.call(
 'HSET', lock, 'format', '1', 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process
 )
-end
 if mode ~= 'write' then redis.call('HSET', lock, 'mode', mode) end
-local isKept = last and fence == now and math.floor(last / 6e7) == math.floor(fence / 6e7) and endMs - nowMs <= 4e4
+end
+local isKept = raised == nowUs and math.floor(last / 6e7) == math.floor(raised / 6e7) and endMs - nowMs <= 4e4
 if not isKept then
 local untilMs = endMs
 local buriedUntilMs = tonumber(redis.call('HGET', lock, 'tombstones') or 0)
 local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedUntilMs) - nowMs + ttlMs + 1e5
 redis.call('PEXPIRE', lock, keepMs)
 end
-if fence == now then return fence end
+if raised == nowUs then return fence end
 return {'granted', nowMs, fence, endMs, 0, 0, 0}
 end
 if buriedMs and tonumber(buriedMs) > nowMs and tonumber(redis.call('ZSCORE', tombstones, hold) or 0) > nowMs then
@@ -42,7 +45,6 @@ local mayQueue, claimMs, priority, maxWaiters, livenessMs, channels = string.mat
 ARGV[7], '^(%d) (%d+) (%S+) (%d+) (%d+) (%S+)$'
 )
 ends = tonumber(ends or 0)
-local nowUs = time[1] .. string.sub('00000' .. time[2], -6)
 local several, leastMode, isMixed, claims, onlyId, onlyOwner, onlyProcess, grants
 if ends > 0 then
 several, leastMode, isMixed, claims, onlyId, onlyOwner, onlyProcess, grants = unpack(redis.call(
@@ -70,7 +72,10 @@ fields[#fields + 1] = prefix .. owner
 return fields
 end
 local function isAncestor(ancestor, owner)
-return ancestor == owner or string.sub(owner, 1, #ancestor + 1) == ancestor .. '/'
+return ancestor == owner or #ancestor < #owner and string.sub(owner, 1, #ancestor + 1) == ancestor .. '/'
+end
+local function hasExpired()
+return count > 0 and (ends <= nowMs or several and redis.call('ZCOUNT', leases, '-inf', nowMs) > 0)
 end
 local function readHold(id)
 if several then return redis.call('HGET', holds, 'h:' .. id) end
@@ -93,9 +98,7 @@ local function listHolds(from, to, most)
 local ids, list = count > 0 and {onlyId, ends} or {}, {}
 if several then ids = redis.call('ZRANGE', leases, from, to, 'BYSCORE', 'LIMIT', 0, most, 'WITHSCORES') end
 for i = 1, #ids, 2 do
-local process, owner, mode, granted, number, claim = string.match(
-readHold(ids[i]) or '', '^(%S+) (%S+) (%S+) (%d+) (%d+)(.*)$'
-)
+local process, owner, mode, number, claim = string.match(readHold(ids[i]) or '', '^(%S+) (%S+) (%S+) %d+ (%d+)(.*)$')
 list[#list + 1] = process and {
 id = ids[i], process = process, owner = owner, mode = mode, number = tonumber(number), isClaim = claim ~= '', endMs = ids[i + 1]
 }
@@ -103,7 +106,43 @@ end
 table.sort(list, function(a, b) return a.number < b.number end)
 return list
 end
-if count > 0 and (ends <= nowMs or several and redis.call('ZCOUNT', leases, '-inf', nowMs) > 0) then
+local isCluster = string.find(channels, '{', 1, true)
+local function readWaiter(id)
+local text = redis.call('HGET', waiters, 'w:' .. id) or '- - write 0 0 0'
+local process, owner, mode, claimMs, priority, sinceUs = string.match(text, '^(%S+) (%S+) (%S+) (%d+) (%S+) (%d+)$')
+return {
+id = id, process = process, owner = owner, mode = mode, endMs = nowMs + claimMs, priority = priority, sinceUs = sinceUs,
+}
+end
+local function setState(name, known, state)
+redis.call('HSET', waiters, 'p:' .. name, (string.gsub(known, ' %a+', ' ' .. state, 1)))
+end
+local function placeOf(sinceUs, priority, front)
+if priority == '0' and front == 0 then return sinceUs end
+return sinceUs - priority * 1e7 - front * 1e14
+end
+local function dequeue(id, fields, said, from)
+local over = {'w:' .. id}
+redis.call('ZREM', queue, id)
+for i = from, #fields do
+if tonumber(said[i] or 1) > 1 then
+redis.call('HINCRBY', waiters, fields[i], -1)
+else
+over[#over + 1] = fields[i]
+end
+end
+redis.call('HDEL', waiters, unpack(over))
+end
+local function sweep()
+redis.call('DEL', waiters)
+redis.call('HDEL', lock, 'queued')
+queued = false
+end
+local listenersOf = isCluster and function(name)
+local number, server = redis.pcall('PUBSUB', 'SHARDNUMSUB', lock .. ':' .. name)[2], redis.pcall('CLUSTER', 'MYID')
+return number or 0, type(server) == 'string' and ' ' .. server or ''
+end
+if hasExpired() then
 local function clear()
 redis.call('HDEL', lock, 'ends', 'hold', 'owner', 'process', 'mode', 'claims', 'holds', 'grants', 'mixed')
 isStale = isStale or several
@@ -142,72 +181,39 @@ end
 if isMixed then findLeast() end
 end
 local function dropExpired()
-if count == 0 or not several and ends > nowMs then return {} end
+if not hasExpired() then return {} end
 local ended = listHolds('-inf', nowMs, count)
 if #ended > 0 and ends <= nowMs then clear() end
 for _, hold in ipairs(ended) do
 if count > 0 then remove(hold.id, hold.owner, hold.isClaim) end
-if hold.isClaim and queued and redis.call('HEXISTS', waiters, 'p:' .. hold.process) == 1 then
-redis.call('HSET', waiters, 's:' .. hold.process, 'suspended')
-end
+local known = hold.isClaim and queued and redis.call('HGET', waiters, 'p:' .. hold.process)
+if known then setState(hold.process, known, 'suspended') end
 end
 return ended
 end
 dropExpired()
 end
-local fields, said = {'p:' .. process, 's:' .. process, 'w:' .. hold}, {}
+local fields, said = {'p:' .. process, 'w:' .. hold}, {}
 fieldsOf('c:', owner, fields)
 if queued then said = redis.call('HMGET', waiters, unpack(fields)) end
-local isCluster = string.find(channels, '{', 1, true)
-local function readWaiter(id, text)
-local process, owner, mode, claimMs, priority, sinceUs = string.match(
-text or '- - write 0 0 0', '^(%S+) (%S+) (%S+) (%d+) (%S+) (%d+)$'
-)
-return {id = id, process = process, owner = owner, mode = mode, claimMs = claimMs, priority = priority, sinceUs = sinceUs}
-end
-local function placeOf(sinceUs, priority, front)
-if priority == '0' and front == 0 then return sinceUs end
-return sinceUs - priority * 1e7 - front * 1e14
-end
-local function dequeue(id, fields, said, from)
-local over, left = {'w:' .. id}, nil
-redis.call('ZREM', queue, id)
-for i = from, #fields do
-if tonumber(said[i] or 1) > 1 then
-left = left or {}
-left[#left + 1] = fields[i]
-left[#left + 1] = said[i] - 1
-else
-over[#over + 1] = fields[i]
-end
-end
-redis.call('HDEL', waiters, unpack(over))
-if left then redis.call('HSET', waiters, unpack(left)) end
-end
-local function sweep()
-redis.call('DEL', waiters)
-redis.call('HDEL', lock, 'queued')
-queued = false
-end
-local listenersOf = isCluster and function(name)
-local number, server = redis.pcall('PUBSUB', 'SHARDNUMSUB', lock .. ':' .. name)[2], redis.pcall('CLUSTER', 'MYID')
-return number or 0, type(server) == 'string' and ' ' .. server or ''
-end
 local function markLive()
-local state, untilMs, before = said[2], string.match(said[1] or '0', '^(%d+)(.*)$')
+local untilMs, state, before = string.match(said[1] or '0 live', '^(%d+) (%a+)(.*)$')
 local number, server = 0, ''
 if isCluster then number, server = listenersOf(process) end
 local mark = number > 0 and server or ''
-if state ~= 'suspended' and mark == before and untilMs - nowMs >= tonumber(livenessMs) then return end
+if state == 'suspended' then
+state = 'owed'
+elseif mark == before and untilMs - nowMs >= tonumber(livenessMs) then
+return
+end
 local spanMs = math.ceil(livenessMs * 1.1)
-if said[3] then redis.call('HDEL', lock, '') end
-redis.call('HSET', waiters, 'p:' .. process, string.format('%.0f', math.max(nowMs + spanMs, untilMs)) .. mark)
-if state == 'suspended' then redis.call('HSET', waiters, 's:' .. process, 'owed') end
+if said[2] then redis.call('HDEL', lock, '') end
+redis.call('HSET', waiters, 'p:' .. process, string.format('%.0f %s', math.max(nowMs + spanMs, untilMs), state .. mark))
 if redis.call('PTTL', waiters) >= spanMs then return end
 redis.call('PEXPIRE', queue, 2 * spanMs)
 redis.call('PEXPIRE', waiters, 2 * spanMs)
 end
-local isWaiting, isBlocked, granted, taken, handsOff = said[3], false, {}, {}, true
+local isWaiting, isBlocked, granted, taken, handsOff = said[2], false, {}, {}, true
 local handOffWithin, tellGranted, reply
 local family, depth, number, isHeld = familyOf(owner, hold)
 local isPoll = isWaiting or isHeld
@@ -267,13 +273,11 @@ redis.call('HDEL', lock, 'hold', 'owner', 'process')
 several = true
 end
 if not hold.fence and hold.mode ~= 'read' and (family == 0 or not holdsWithin(hold.owner, wanted)) then
-local least = hold.least or 0
-local now, other = time[1] .. string.sub('00000' .. time[2], -6), math.max((fence or 0) + 1, least)
-fence = tonumber(now) < other and string.format('%.0f', other) or now
-isKept = isKept and tonumber(now) >= other
+local raised = math.max(nowUs, fence + 1, hold.least or 0)
+fence, isKept = string.format('%.0f', raised), isKept and raised == nowUs
 end
-addBeside(hold, number + 1, hold.fence or fence)
 count, ends = count + 1, math.max(ends, hold.endMs)
+addBeside(hold, number + 1, hold.fence or fence)
 redis.call('HSET', lock, 'fence', fence, 'ends', ends, 'holds', count, 'grants', grants)
 if hold.isClaim then
 claims = claims + 1
@@ -305,12 +309,16 @@ tell(waiter.process, 'granted ' .. waiter.id .. ' ' .. fence .. ' ' .. waiter.en
 end
 end
 end
-local page, texts, at, isLast, passed, seen = {}, {}, 1, false, 0, 0
+local function readFamily(waiter)
+waiter.fields = fieldsOf('c:', waiter.owner, {'p:' .. waiter.process})
+waiter.said = redis.call('HMGET', waiters, unpack(waiter.fields))
+end
+local page, at, isLast, passed, seen = {}, 1, false, 0, 0
 local verdicts, owed = {}, {}
-local function judge(name, said, state)
-local untilMs, mark = string.match(said or '0', '^(%d+)(.*)$')
+local function judge(name, known)
+local untilMs, state, mark = string.match(known or '0 live', '^(%d+) (%a+)(.*)$')
 if tonumber(untilMs) <= nowMs then return 'gone' end
-if state == 'owed' then owed[name] = true end
+if state == 'owed' then owed[name] = known end
 if name == process or state == 'owed' then return 'live' end
 if state == 'suspended' then return 'passed' end
 local isDeaf
@@ -322,16 +330,14 @@ isDeaf = redis.call('PUBSUB', 'NUMSUB', channels .. name)[2] == 0
 end
 if not isDeaf then return 'live' end
 redis.call('HDEL', lock, '')
-redis.call('HSET', waiters, 's:' .. name, 'suspended')
+setState(name, known, 'suspended')
 return 'passed'
 end
 local function readPage()
-local size, fields = seen == 0 and 2 or 64, {}
+local size = seen == 0 and 1 or 64
 page, at = redis.call('ZRANGE', queue, passed, passed + size), 1
 isLast = not page[size + 1]
 page[size + 1] = nil
-for i, id in ipairs(page) do fields[i] = 'w:' .. id end
-if page[1] then texts = redis.call('HMGET', waiters, unpack(fields)) end
 end
 local function nextLive()
 while true do
@@ -339,16 +345,14 @@ if not page[at] and not isLast then readPage() end
 local id = page[at]
 if not id then break end
 if seen >= 4096 then return true end
-local verdict = taken[id] and 'taken' or verdicts[string.match(texts[at] or '-', '^%S+')]
-if verdict ~= 'taken' and verdict ~= 'passed' then
-local waiter = readWaiter(id, texts[at])
-local name = waiter.process
-waiter.fields = fieldsOf('c:', waiter.owner, {'p:' .. name, 's:' .. name})
-waiter.said = redis.call('HMGET', waiters, unpack(waiter.fields))
-verdict = verdict or judge(name, waiter.said[1], waiter.said[2])
-verdicts[name] = verdict
+local waiter = not taken[id] and readWaiter(id)
+local verdict = waiter and verdicts[waiter.process]
+if waiter and verdict ~= 'passed' then
+readFamily(waiter)
+verdict = verdict or judge(waiter.process, waiter.said[1])
+verdicts[waiter.process] = verdict
 if verdict == 'live' then return waiter end
-if verdict == 'gone' then dequeue(id, waiter.fields, waiter.said, 3) end
+if verdict == 'gone' then dequeue(id, waiter.fields, waiter.said, 2) end
 end
 if verdict == 'passed' then passed = passed + 1 end
 at, seen = at + 1, seen + 1
@@ -358,28 +362,30 @@ end
 local mayHandOff = handsOff and (count == 0 or limitOf(leastMode) > 1)
 if handsOff and not mayHandOff and queued == 'front' then
 local id, place = unpack(redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES'))
-local waiter = id and readWaiter(id, redis.call('HGET', waiters, 'w:' .. id))
+local waiter = id and readWaiter(id)
 mayHandOff = id and tonumber(place) < tonumber(placeOf(waiter.sinceUs, waiter.priority, 0))
 end
 local first = mayHandOff and nextLive()
 local goesOn = first and first ~= true
 if goesOn and count == 0 then
-local hold, owner, process, mode, endMs, least = first.id, first.owner, first.process, first.mode, nowMs + first.claimMs, 0
-dequeue(hold, first.fields, first.said, 3)
-if owed[process] then redis.call('HDEL', waiters, 's:' .. process) end
+local hold, owner, process, mode, endMs, least = first.id, first.owner, first.process, first.mode, first.endMs, 0
+dequeue(hold, first.fields, first.said, 2)
+if owed[process] then setState(process, owed[process], 'live') end
 claims = 1
-local last = fence
-local now, other = time[1] .. string.sub('00000' .. time[2], -6), math.max((fence or 0) + 1, least)
-fence = tonumber(now) < other and string.format('%.0f', other) or now
+local last = tonumber(fence or 0)
+local raised = math.max(nowUs, last + 1, least)
+fence = string.format('%.0f', raised)
 if claims == 1 then
-redis.call('HSET', lock, 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process, 'claims', 1)
+redis.call(
+'HSET', lock, 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process, 'mode', mode, 'claims', 1
+)
 else
 redis.call(
 'HSET', lock, 'format', '1', 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process
 )
-end
 if mode ~= 'write' then redis.call('HSET', lock, 'mode', mode) end
-local isKept = last and fence == now and math.floor(last / 6e7) == math.floor(fence / 6e7) and endMs - nowMs <= 4e4
+end
+local isKept = raised == nowUs and math.floor(last / 6e7) == math.floor(raised / 6e7) and endMs - nowMs <= 4e4
 if not isKept then
 local untilMs = endMs
 local buriedUntilMs = tonumber(redis.call('HGET', lock, 'tombstones') or 0)
@@ -387,12 +393,12 @@ local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedUntilMs) 
 redis.call('PEXPIRE', lock, keepMs)
 end
 count, ends, leastMode, onlyId, onlyOwner, onlyProcess = 1, endMs, mode, hold, owner, process
-first.endMs, granted[1], taken[hold] = endMs, first, first
+granted[1], taken[hold] = first, first
 goesOn = limitOf(mode) > 1 or tonumber(first.said[#first.said] or 0) > 1
 end
 local function claim(waiter, family, number)
-dequeue(waiter.id, waiter.fields, waiter.said, 3)
-waiter.endMs, waiter.isClaim = nowMs + waiter.claimMs, true
+dequeue(waiter.id, waiter.fields, waiter.said, 2)
+waiter.isClaim = true
 granted[#granted + 1], taken[waiter.id] = waiter, waiter
 grantBeside(waiter, family, number)
 end
@@ -402,7 +408,7 @@ while left > 0 and from < 4096 do
 local page = redis.call('ZRANGE', queue, from, from + 64 - 1)
 if #page == 0 then break end
 for _, id in ipairs(page) do
-local waiter = readWaiter(id, redis.call('HGET', waiters, 'w:' .. id))
+local waiter = readWaiter(id)
 if isAncestor(owner, waiter.owner) then
 found[#found + 1], left = waiter, left - 1
 end
@@ -417,8 +423,7 @@ local size = #nested > 0 and redis.call('ZCARD', queue)
 for _, waiter in ipairs(nested) do
 local family, _, number = familyOf(waiter.owner)
 if admits(waiter.owner, waiter.mode, family) then
-waiter.fields = fieldsOf('c:', waiter.owner, {'p:', 's:'})
-waiter.said = redis.call('HMGET', waiters, unpack(waiter.fields))
+readFamily(waiter)
 claim(waiter, family, number)
 else
 left[#left + 1] = waiter
@@ -443,7 +448,7 @@ end
 local family, _, number = familyOf(first.owner)
 isAdmitted = admits(first.owner, first.mode, family)
 if not isAdmitted or #granted >= 256 then break end
-if owed[first.process] then redis.call('HDEL', waiters, 's:' .. first.process) end
+if owed[first.process] then setState(first.process, owed[first.process], 'live') end
 claim(first, family, number)
 end
 if isAdmitted and first and first ~= true and not taken[first.id] then tell(first.process, 'next ' .. first.id) end
@@ -474,23 +479,25 @@ end
 endMs = several and tonumber(redis.call('ZSCORE', leases, hold) or ends) or ends
 reply = {'granted', nowMs, fence, endMs, string.find(isHeld, ' claim', 1, true) and 1 or 0, family - 1, number - 1}
 elseif admits(owner, mode, family) and (family > 0 or not isBlocked or comesFirst()) then
-if isWaiting then dequeue(hold, fields, said, 4) end
+if isWaiting then dequeue(hold, fields, said, 3) end
 if count > 0 then
 local own = {id = hold, process = process, owner = owner, mode = mode, endMs = endMs, least = least}
 grantBeside(own, family, number)
 else
-local last = fence
-local now, other = time[1] .. string.sub('00000' .. time[2], -6), math.max((fence or 0) + 1, least)
-fence = tonumber(now) < other and string.format('%.0f', other) or now
+local last = tonumber(fence or 0)
+local raised = math.max(nowUs, last + 1, least)
+fence = string.format('%.0f', raised)
 if claims == 1 then
-redis.call('HSET', lock, 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process, 'claims', 1)
+redis.call(
+'HSET', lock, 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process, 'mode', mode, 'claims', 1
+)
 else
 redis.call(
 'HSET', lock, 'format', '1', 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process
 )
-end
 if mode ~= 'write' then redis.call('HSET', lock, 'mode', mode) end
-local isKept = last and fence == now and math.floor(last / 6e7) == math.floor(fence / 6e7) and endMs - nowMs <= 4e4
+end
+local isKept = raised == nowUs and math.floor(last / 6e7) == math.floor(raised / 6e7) and endMs - nowMs <= 4e4
 if not isKept then
 local untilMs = endMs
 local buriedUntilMs = tonumber(redis.call('HGET', lock, 'tombstones') or 0)
@@ -521,19 +528,19 @@ status = 'full'
 elseif not isWaiting then
 if not queued and redis.call('ZCARD', queue) > 0 then
 redis.call('DEL', queue, waiters)
-elseif queued and position == 0 and (not said[1] or redis.call('HLEN', waiters) > 1) then
+elseif queued and position == 0 then
 redis.call('DEL', waiters)
 said = {}
 end
-redis.call('ZADD', queue, placeOf(nowUs, priority, depth), hold)
-local changes = {'w:' .. hold, process .. ' ' .. owner .. ' ' .. mode .. ' ' .. claimMs .. ' ' .. priority .. ' ' .. nowUs}
-for i = 4, #fields do
+local sinceUs = string.format('%.0f', nowUs)
+redis.call('ZADD', queue, placeOf(sinceUs, priority, depth), hold)
+local changes = {'w:' .. hold, process .. ' ' .. owner .. ' ' .. mode .. ' ' .. claimMs .. ' ' .. priority .. ' ' .. sinceUs}
+for i = 3, #fields do
 changes[#changes + 1] = fields[i]
 changes[#changes + 1] = (said[i] or 0) + 1
 end
 redis.call('HSET', waiters, unpack(changes))
 markLive()
-if position == 0 then redis.call('PEXPIRE', queue, redis.call('PTTL', waiters)) end
 local flag = (depth > 0 or queued == 'front') and 'front' or 'yes'
 if flag ~= queued then redis.call('HSET', lock, 'queued', flag) end
 position = redis.call('ZRANK', queue, hold)
@@ -541,15 +548,19 @@ end
 reply = {status, nowMs, ends, position, isWaiting and 0 or 1, isNewestLost and 1 or 0}
 end
 if isPoll or #granted > 0 then
+local function append(id, endMs)
+local size = #reply
+reply[size + 1], reply[size + 2], reply[size + 3] = id, fence, endMs
+end
 for _, waiter in ipairs(granted) do
 if waiter.process == process and waiter.id ~= hold then
-for _, part in ipairs({waiter.id, fence, waiter.endMs}) do reply[#reply + 1] = part end
+append(waiter.id, waiter.endMs)
 end
 end
 if isPoll and claims > 0 then
 for _, other in ipairs(listHolds(nowMs, '+inf', 64)) do
 if other.isClaim and other.process == process and other.id ~= hold and not taken[other.id] then
-for _, part in ipairs({other.id, fence, other.endMs}) do reply[#reply + 1] = part end
+append(other.id, other.endMs)
 end
 end
 end
@@ -590,15 +601,15 @@ return redis.call('ZRANGE', KEYS[1], '+inf', '(' .. nowMs, 'BYSCORE', 'REV', 'LI
 
 export const forceRelease: RedisScript = {
   name: 'force-release',
-  sha1: '64304614847dacf734261cdb1011ac1b3e8a26f3',
-  source: `local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+  sha1: '06b3932136f8892f1959f8d7c67ae2eb1446cabd',
+  source: `local ttlMs, channels, process = ARGV[2], ARGV[3], ''
+local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
-local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
-local ttlMs, channels, process = ARGV[2], ARGV[3], ''
+local nowUs = time[1] * 1e6 + time[2]
+local nowMs = math.floor(nowUs / 1000)
 local format, fence, ends, queued = unpack(redis.call('HMGET', lock, 'format', 'fence', 'ends', 'queued'))
 if format and format ~= '1' then return redis.error_reply('RLFORMAT the lock is of another format') end
 ends = tonumber(ends or 0)
-local granted, taken, handOffWithin, tellGranted, handsOff = {}, {}, nil, nil, true
 local several, leastMode, isMixed, claims, onlyId, onlyOwner, onlyProcess, grants
 if ends > 0 then
 several, leastMode, isMixed, claims, onlyId, onlyOwner, onlyProcess, grants = unpack(redis.call(
@@ -626,7 +637,10 @@ fields[#fields + 1] = prefix .. owner
 return fields
 end
 local function isAncestor(ancestor, owner)
-return ancestor == owner or string.sub(owner, 1, #ancestor + 1) == ancestor .. '/'
+return ancestor == owner or #ancestor < #owner and string.sub(owner, 1, #ancestor + 1) == ancestor .. '/'
+end
+local function hasExpired()
+return count > 0 and (ends <= nowMs or several and redis.call('ZCOUNT', leases, '-inf', nowMs) > 0)
 end
 local function readHold(id)
 if several then return redis.call('HGET', holds, 'h:' .. id) end
@@ -649,9 +663,7 @@ local function listHolds(from, to, most)
 local ids, list = count > 0 and {onlyId, ends} or {}, {}
 if several then ids = redis.call('ZRANGE', leases, from, to, 'BYSCORE', 'LIMIT', 0, most, 'WITHSCORES') end
 for i = 1, #ids, 2 do
-local process, owner, mode, granted, number, claim = string.match(
-readHold(ids[i]) or '', '^(%S+) (%S+) (%S+) (%d+) (%d+)(.*)$'
-)
+local process, owner, mode, number, claim = string.match(readHold(ids[i]) or '', '^(%S+) (%S+) (%S+) %d+ (%d+)(.*)$')
 list[#list + 1] = process and {
 id = ids[i], process = process, owner = owner, mode = mode, number = tonumber(number), isClaim = claim ~= '', endMs = ids[i + 1]
 }
@@ -660,30 +672,31 @@ table.sort(list, function(a, b) return a.number < b.number end)
 return list
 end
 local isCluster = string.find(channels, '{', 1, true)
-local function readWaiter(id, text)
-local process, owner, mode, claimMs, priority, sinceUs = string.match(
-text or '- - write 0 0 0', '^(%S+) (%S+) (%S+) (%d+) (%S+) (%d+)$'
-)
-return {id = id, process = process, owner = owner, mode = mode, claimMs = claimMs, priority = priority, sinceUs = sinceUs}
+local function readWaiter(id)
+local text = redis.call('HGET', waiters, 'w:' .. id) or '- - write 0 0 0'
+local process, owner, mode, claimMs, priority, sinceUs = string.match(text, '^(%S+) (%S+) (%S+) (%d+) (%S+) (%d+)$')
+return {
+id = id, process = process, owner = owner, mode = mode, endMs = nowMs + claimMs, priority = priority, sinceUs = sinceUs,
+}
+end
+local function setState(name, known, state)
+redis.call('HSET', waiters, 'p:' .. name, (string.gsub(known, ' %a+', ' ' .. state, 1)))
 end
 local function placeOf(sinceUs, priority, front)
 if priority == '0' and front == 0 then return sinceUs end
 return sinceUs - priority * 1e7 - front * 1e14
 end
 local function dequeue(id, fields, said, from)
-local over, left = {'w:' .. id}, nil
+local over = {'w:' .. id}
 redis.call('ZREM', queue, id)
 for i = from, #fields do
 if tonumber(said[i] or 1) > 1 then
-left = left or {}
-left[#left + 1] = fields[i]
-left[#left + 1] = said[i] - 1
+redis.call('HINCRBY', waiters, fields[i], -1)
 else
 over[#over + 1] = fields[i]
 end
 end
 redis.call('HDEL', waiters, unpack(over))
-if left then redis.call('HSET', waiters, unpack(left)) end
 end
 local function sweep()
 redis.call('DEL', waiters)
@@ -694,6 +707,7 @@ local listenersOf = isCluster and function(name)
 local number, server = redis.pcall('PUBSUB', 'SHARDNUMSUB', lock .. ':' .. name)[2], redis.pcall('CLUSTER', 'MYID')
 return number or 0, type(server) == 'string' and ' ' .. server or ''
 end
+local granted, taken, handOffWithin, tellGranted, handsOff = {}, {}, nil, nil, true
 local function clear()
 redis.call('HDEL', lock, 'ends', 'hold', 'owner', 'process', 'mode', 'claims', 'holds', 'grants', 'mixed')
 isStale = isStale or several
@@ -732,14 +746,13 @@ end
 if isMixed then findLeast() end
 end
 local function dropExpired()
-if count == 0 or not several and ends > nowMs then return {} end
+if not hasExpired() then return {} end
 local ended = listHolds('-inf', nowMs, count)
 if #ended > 0 and ends <= nowMs then clear() end
 for _, hold in ipairs(ended) do
 if count > 0 then remove(hold.id, hold.owner, hold.isClaim) end
-if hold.isClaim and queued and redis.call('HEXISTS', waiters, 'p:' .. hold.process) == 1 then
-redis.call('HSET', waiters, 's:' .. hold.process, 'suspended')
-end
+local known = hold.isClaim and queued and redis.call('HGET', waiters, 'p:' .. hold.process)
+if known then setState(hold.process, known, 'suspended') end
 end
 return ended
 end
@@ -801,13 +814,11 @@ redis.call('HDEL', lock, 'hold', 'owner', 'process')
 several = true
 end
 if not hold.fence and hold.mode ~= 'read' and (family == 0 or not holdsWithin(hold.owner, wanted)) then
-local least = hold.least or 0
-local now, other = time[1] .. string.sub('00000' .. time[2], -6), math.max((fence or 0) + 1, least)
-fence = tonumber(now) < other and string.format('%.0f', other) or now
-isKept = isKept and tonumber(now) >= other
+local raised = math.max(nowUs, fence + 1, hold.least or 0)
+fence, isKept = string.format('%.0f', raised), isKept and raised == nowUs
 end
-addBeside(hold, number + 1, hold.fence or fence)
 count, ends = count + 1, math.max(ends, hold.endMs)
+addBeside(hold, number + 1, hold.fence or fence)
 redis.call('HSET', lock, 'fence', fence, 'ends', ends, 'holds', count, 'grants', grants)
 if hold.isClaim then
 claims = claims + 1
@@ -838,12 +849,16 @@ tell(waiter.process, 'granted ' .. waiter.id .. ' ' .. fence .. ' ' .. waiter.en
 end
 end
 end
-local page, texts, at, isLast, passed, seen = {}, {}, 1, false, 0, 0
+local function readFamily(waiter)
+waiter.fields = fieldsOf('c:', waiter.owner, {'p:' .. waiter.process})
+waiter.said = redis.call('HMGET', waiters, unpack(waiter.fields))
+end
+local page, at, isLast, passed, seen = {}, 1, false, 0, 0
 local verdicts, owed = {}, {}
-local function judge(name, said, state)
-local untilMs, mark = string.match(said or '0', '^(%d+)(.*)$')
+local function judge(name, known)
+local untilMs, state, mark = string.match(known or '0 live', '^(%d+) (%a+)(.*)$')
 if tonumber(untilMs) <= nowMs then return 'gone' end
-if state == 'owed' then owed[name] = true end
+if state == 'owed' then owed[name] = known end
 if name == process or state == 'owed' then return 'live' end
 if state == 'suspended' then return 'passed' end
 local isDeaf
@@ -855,16 +870,14 @@ isDeaf = redis.call('PUBSUB', 'NUMSUB', channels .. name)[2] == 0
 end
 if not isDeaf then return 'live' end
 redis.call('HDEL', lock, '')
-redis.call('HSET', waiters, 's:' .. name, 'suspended')
+setState(name, known, 'suspended')
 return 'passed'
 end
 local function readPage()
-local size, fields = seen == 0 and 2 or 64, {}
+local size = seen == 0 and 1 or 64
 page, at = redis.call('ZRANGE', queue, passed, passed + size), 1
 isLast = not page[size + 1]
 page[size + 1] = nil
-for i, id in ipairs(page) do fields[i] = 'w:' .. id end
-if page[1] then texts = redis.call('HMGET', waiters, unpack(fields)) end
 end
 local function nextLive()
 while true do
@@ -872,16 +885,14 @@ if not page[at] and not isLast then readPage() end
 local id = page[at]
 if not id then break end
 if seen >= 4096 then return true end
-local verdict = taken[id] and 'taken' or verdicts[string.match(texts[at] or '-', '^%S+')]
-if verdict ~= 'taken' and verdict ~= 'passed' then
-local waiter = readWaiter(id, texts[at])
-local name = waiter.process
-waiter.fields = fieldsOf('c:', waiter.owner, {'p:' .. name, 's:' .. name})
-waiter.said = redis.call('HMGET', waiters, unpack(waiter.fields))
-verdict = verdict or judge(name, waiter.said[1], waiter.said[2])
-verdicts[name] = verdict
+local waiter = not taken[id] and readWaiter(id)
+local verdict = waiter and verdicts[waiter.process]
+if waiter and verdict ~= 'passed' then
+readFamily(waiter)
+verdict = verdict or judge(waiter.process, waiter.said[1])
+verdicts[waiter.process] = verdict
 if verdict == 'live' then return waiter end
-if verdict == 'gone' then dequeue(id, waiter.fields, waiter.said, 3) end
+if verdict == 'gone' then dequeue(id, waiter.fields, waiter.said, 2) end
 end
 if verdict == 'passed' then passed = passed + 1 end
 at, seen = at + 1, seen + 1
@@ -891,28 +902,30 @@ end
 local mayHandOff = handsOff and (count == 0 or limitOf(leastMode) > 1)
 if handsOff and not mayHandOff and queued == 'front' then
 local id, place = unpack(redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES'))
-local waiter = id and readWaiter(id, redis.call('HGET', waiters, 'w:' .. id))
+local waiter = id and readWaiter(id)
 mayHandOff = id and tonumber(place) < tonumber(placeOf(waiter.sinceUs, waiter.priority, 0))
 end
 local first = mayHandOff and nextLive()
 local goesOn = first and first ~= true
 if goesOn and count == 0 then
-local hold, owner, process, mode, endMs, least = first.id, first.owner, first.process, first.mode, nowMs + first.claimMs, 0
-dequeue(hold, first.fields, first.said, 3)
-if owed[process] then redis.call('HDEL', waiters, 's:' .. process) end
+local hold, owner, process, mode, endMs, least = first.id, first.owner, first.process, first.mode, first.endMs, 0
+dequeue(hold, first.fields, first.said, 2)
+if owed[process] then setState(process, owed[process], 'live') end
 claims = 1
-local last = fence
-local now, other = time[1] .. string.sub('00000' .. time[2], -6), math.max((fence or 0) + 1, least)
-fence = tonumber(now) < other and string.format('%.0f', other) or now
+local last = tonumber(fence or 0)
+local raised = math.max(nowUs, last + 1, least)
+fence = string.format('%.0f', raised)
 if claims == 1 then
-redis.call('HSET', lock, 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process, 'claims', 1)
+redis.call(
+'HSET', lock, 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process, 'mode', mode, 'claims', 1
+)
 else
 redis.call(
 'HSET', lock, 'format', '1', 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process
 )
-end
 if mode ~= 'write' then redis.call('HSET', lock, 'mode', mode) end
-local isKept = last and fence == now and math.floor(last / 6e7) == math.floor(fence / 6e7) and endMs - nowMs <= 4e4
+end
+local isKept = raised == nowUs and math.floor(last / 6e7) == math.floor(raised / 6e7) and endMs - nowMs <= 4e4
 if not isKept then
 local untilMs = endMs
 local buriedUntilMs = tonumber(redis.call('HGET', lock, 'tombstones') or 0)
@@ -920,12 +933,12 @@ local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedUntilMs) 
 redis.call('PEXPIRE', lock, keepMs)
 end
 count, ends, leastMode, onlyId, onlyOwner, onlyProcess = 1, endMs, mode, hold, owner, process
-first.endMs, granted[1], taken[hold] = endMs, first, first
+granted[1], taken[hold] = first, first
 goesOn = limitOf(mode) > 1 or tonumber(first.said[#first.said] or 0) > 1
 end
 local function claim(waiter, family, number)
-dequeue(waiter.id, waiter.fields, waiter.said, 3)
-waiter.endMs, waiter.isClaim = nowMs + waiter.claimMs, true
+dequeue(waiter.id, waiter.fields, waiter.said, 2)
+waiter.isClaim = true
 granted[#granted + 1], taken[waiter.id] = waiter, waiter
 grantBeside(waiter, family, number)
 end
@@ -935,7 +948,7 @@ while left > 0 and from < 4096 do
 local page = redis.call('ZRANGE', queue, from, from + 64 - 1)
 if #page == 0 then break end
 for _, id in ipairs(page) do
-local waiter = readWaiter(id, redis.call('HGET', waiters, 'w:' .. id))
+local waiter = readWaiter(id)
 if isAncestor(owner, waiter.owner) then
 found[#found + 1], left = waiter, left - 1
 end
@@ -950,8 +963,7 @@ local size = #nested > 0 and redis.call('ZCARD', queue)
 for _, waiter in ipairs(nested) do
 local family, _, number = familyOf(waiter.owner)
 if admits(waiter.owner, waiter.mode, family) then
-waiter.fields = fieldsOf('c:', waiter.owner, {'p:', 's:'})
-waiter.said = redis.call('HMGET', waiters, unpack(waiter.fields))
+readFamily(waiter)
 claim(waiter, family, number)
 else
 left[#left + 1] = waiter
@@ -976,7 +988,7 @@ end
 local family, _, number = familyOf(first.owner)
 isAdmitted = admits(first.owner, first.mode, family)
 if not isAdmitted or #granted >= 256 then break end
-if owed[first.process] then redis.call('HDEL', waiters, 's:' .. first.process) end
+if owed[first.process] then setState(first.process, owed[first.process], 'live') end
 claim(first, family, number)
 end
 if isAdmitted and first and first ~= true and not taken[first.id] then tell(first.process, 'next ' .. first.id) end
@@ -987,10 +999,12 @@ return done(1)`,
 
 export const inspect: RedisScript = {
   name: 'inspect',
-  sha1: 'cb69de8e0127a682e3008a7dfa3d2fe95a16c512',
-  source: `local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+  sha1: '3ee2add9754132e27a3f13f5e21f82c9c359c27c',
+  source: `local channels = ''
+local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
-local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
+local nowUs = time[1] * 1e6 + time[2]
+local nowMs = math.floor(nowUs / 1000)
 local format, fence, ends, queued = unpack(redis.call('HMGET', lock, 'format', 'fence', 'ends', 'queued'))
 if format and format ~= '1' then return redis.error_reply('RLFORMAT the lock is of another format') end
 ends = tonumber(ends or 0)
@@ -1021,7 +1035,10 @@ fields[#fields + 1] = prefix .. owner
 return fields
 end
 local function isAncestor(ancestor, owner)
-return ancestor == owner or string.sub(owner, 1, #ancestor + 1) == ancestor .. '/'
+return ancestor == owner or #ancestor < #owner and string.sub(owner, 1, #ancestor + 1) == ancestor .. '/'
+end
+local function hasExpired()
+return count > 0 and (ends <= nowMs or several and redis.call('ZCOUNT', leases, '-inf', nowMs) > 0)
 end
 local function readHold(id)
 if several then return redis.call('HGET', holds, 'h:' .. id) end
@@ -1044,9 +1061,7 @@ local function listHolds(from, to, most)
 local ids, list = count > 0 and {onlyId, ends} or {}, {}
 if several then ids = redis.call('ZRANGE', leases, from, to, 'BYSCORE', 'LIMIT', 0, most, 'WITHSCORES') end
 for i = 1, #ids, 2 do
-local process, owner, mode, granted, number, claim = string.match(
-readHold(ids[i]) or '', '^(%S+) (%S+) (%S+) (%d+) (%d+)(.*)$'
-)
+local process, owner, mode, number, claim = string.match(readHold(ids[i]) or '', '^(%S+) (%S+) (%S+) %d+ (%d+)(.*)$')
 list[#list + 1] = process and {
 id = ids[i], process = process, owner = owner, mode = mode, number = tonumber(number), isClaim = claim ~= '', endMs = ids[i + 1]
 }
@@ -1054,32 +1069,32 @@ end
 table.sort(list, function(a, b) return a.number < b.number end)
 return list
 end
-local channels = ''
 local isCluster = string.find(channels, '{', 1, true)
-local function readWaiter(id, text)
-local process, owner, mode, claimMs, priority, sinceUs = string.match(
-text or '- - write 0 0 0', '^(%S+) (%S+) (%S+) (%d+) (%S+) (%d+)$'
-)
-return {id = id, process = process, owner = owner, mode = mode, claimMs = claimMs, priority = priority, sinceUs = sinceUs}
+local function readWaiter(id)
+local text = redis.call('HGET', waiters, 'w:' .. id) or '- - write 0 0 0'
+local process, owner, mode, claimMs, priority, sinceUs = string.match(text, '^(%S+) (%S+) (%S+) (%d+) (%S+) (%d+)$')
+return {
+id = id, process = process, owner = owner, mode = mode, endMs = nowMs + claimMs, priority = priority, sinceUs = sinceUs,
+}
+end
+local function setState(name, known, state)
+redis.call('HSET', waiters, 'p:' .. name, (string.gsub(known, ' %a+', ' ' .. state, 1)))
 end
 local function placeOf(sinceUs, priority, front)
 if priority == '0' and front == 0 then return sinceUs end
 return sinceUs - priority * 1e7 - front * 1e14
 end
 local function dequeue(id, fields, said, from)
-local over, left = {'w:' .. id}, nil
+local over = {'w:' .. id}
 redis.call('ZREM', queue, id)
 for i = from, #fields do
 if tonumber(said[i] or 1) > 1 then
-left = left or {}
-left[#left + 1] = fields[i]
-left[#left + 1] = said[i] - 1
+redis.call('HINCRBY', waiters, fields[i], -1)
 else
 over[#over + 1] = fields[i]
 end
 end
 redis.call('HDEL', waiters, unpack(over))
-if left then redis.call('HSET', waiters, unpack(left)) end
 end
 local function sweep()
 redis.call('DEL', waiters)
@@ -1100,26 +1115,26 @@ append(held, each.id, each.owner, each.mode, each.process, fence, each.endMs, ea
 end
 end
 for _, id in ipairs(queued and redis.call('ZRANGE', queue, 0, 1000 - 1) or {}) do
-local text = redis.call('HGET', waiters, 'w:' .. id)
-local each = readWaiter(id, text)
-if text then append(waits, id, each.owner, each.mode, each.process, each.priority, each.sinceUs) end
+local each = readWaiter(id)
+if each.process ~= '-' then append(waits, id, each.owner, each.mode, each.process, each.priority, each.sinceUs) end
 end
 return {nowMs, held, waits}`,
 };
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: '2c9e40a1783b15de38cd8d07c7f5ddc529da69c3',
+  sha1: '897816e6c5a76f111b62e12ab66257d8f041e14c',
   source: `local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
-local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
+local nowUs = time[1] * 1e6 + time[2]
+local nowMs = math.floor(nowUs / 1000)
 local hold, rememberMs, announced = ARGV[1], ARGV[2], ARGV[4]
 local format, fence, ends, queued, only = unpack(redis.call('HMGET', lock, 'format', 'fence', 'ends', 'queued', 'hold'))
 if format and format ~= '1' then return redis.error_reply('RLFORMAT the lock is of another format') end
 ends = tonumber(ends or 0)
-local status
-if only == hold and ends > nowMs then
-redis.call('HDEL', lock, 'ends', 'hold', 'owner', 'process', 'mode', 'claims')
+local isAlone, status = only == hold and ends > nowMs, nil
+if isAlone then
+if not queued then redis.call('HDEL', lock, 'ends', 'hold', 'owner', 'process', 'mode', 'claims') end
 if not queued and rememberMs == '0' and not announced then return nowMs end
 status, ends = 'released', 0
 end
@@ -1151,7 +1166,10 @@ fields[#fields + 1] = prefix .. owner
 return fields
 end
 local function isAncestor(ancestor, owner)
-return ancestor == owner or string.sub(owner, 1, #ancestor + 1) == ancestor .. '/'
+return ancestor == owner or #ancestor < #owner and string.sub(owner, 1, #ancestor + 1) == ancestor .. '/'
+end
+local function hasExpired()
+return count > 0 and (ends <= nowMs or several and redis.call('ZCOUNT', leases, '-inf', nowMs) > 0)
 end
 local function readHold(id)
 if several then return redis.call('HGET', holds, 'h:' .. id) end
@@ -1174,9 +1192,7 @@ local function listHolds(from, to, most)
 local ids, list = count > 0 and {onlyId, ends} or {}, {}
 if several then ids = redis.call('ZRANGE', leases, from, to, 'BYSCORE', 'LIMIT', 0, most, 'WITHSCORES') end
 for i = 1, #ids, 2 do
-local process, owner, mode, granted, number, claim = string.match(
-readHold(ids[i]) or '', '^(%S+) (%S+) (%S+) (%d+) (%d+)(.*)$'
-)
+local process, owner, mode, number, claim = string.match(readHold(ids[i]) or '', '^(%S+) (%S+) (%S+) %d+ (%d+)(.*)$')
 list[#list + 1] = process and {
 id = ids[i], process = process, owner = owner, mode = mode, number = tonumber(number), isClaim = claim ~= '', endMs = ids[i + 1]
 }
@@ -1185,30 +1201,31 @@ table.sort(list, function(a, b) return a.number < b.number end)
 return list
 end
 local isCluster = string.find(channels, '{', 1, true)
-local function readWaiter(id, text)
-local process, owner, mode, claimMs, priority, sinceUs = string.match(
-text or '- - write 0 0 0', '^(%S+) (%S+) (%S+) (%d+) (%S+) (%d+)$'
-)
-return {id = id, process = process, owner = owner, mode = mode, claimMs = claimMs, priority = priority, sinceUs = sinceUs}
+local function readWaiter(id)
+local text = redis.call('HGET', waiters, 'w:' .. id) or '- - write 0 0 0'
+local process, owner, mode, claimMs, priority, sinceUs = string.match(text, '^(%S+) (%S+) (%S+) (%d+) (%S+) (%d+)$')
+return {
+id = id, process = process, owner = owner, mode = mode, endMs = nowMs + claimMs, priority = priority, sinceUs = sinceUs,
+}
+end
+local function setState(name, known, state)
+redis.call('HSET', waiters, 'p:' .. name, (string.gsub(known, ' %a+', ' ' .. state, 1)))
 end
 local function placeOf(sinceUs, priority, front)
 if priority == '0' and front == 0 then return sinceUs end
 return sinceUs - priority * 1e7 - front * 1e14
 end
 local function dequeue(id, fields, said, from)
-local over, left = {'w:' .. id}, nil
+local over = {'w:' .. id}
 redis.call('ZREM', queue, id)
 for i = from, #fields do
 if tonumber(said[i] or 1) > 1 then
-left = left or {}
-left[#left + 1] = fields[i]
-left[#left + 1] = said[i] - 1
+redis.call('HINCRBY', waiters, fields[i], -1)
 else
 over[#over + 1] = fields[i]
 end
 end
 redis.call('HDEL', waiters, unpack(over))
-if left then redis.call('HSET', waiters, unpack(left)) end
 end
 local function sweep()
 redis.call('DEL', waiters)
@@ -1258,14 +1275,13 @@ end
 if isMixed then findLeast() end
 end
 local function dropExpired()
-if count == 0 or not several and ends > nowMs then return {} end
+if not hasExpired() then return {} end
 local ended = listHolds('-inf', nowMs, count)
 if #ended > 0 and ends <= nowMs then clear() end
 for _, hold in ipairs(ended) do
 if count > 0 then remove(hold.id, hold.owner, hold.isClaim) end
-if hold.isClaim and queued and redis.call('HEXISTS', waiters, 'p:' .. hold.process) == 1 then
-redis.call('HSET', waiters, 's:' .. hold.process, 'suspended')
-end
+local known = hold.isClaim and queued and redis.call('HGET', waiters, 'p:' .. hold.process)
+if known then setState(hold.process, known, 'suspended') end
 end
 return ended
 end
@@ -1311,12 +1327,16 @@ tell(waiter.process, 'granted ' .. waiter.id .. ' ' .. fence .. ' ' .. waiter.en
 end
 end
 end
-local page, texts, at, isLast, passed, seen = {}, {}, 1, false, 0, 0
+local function readFamily(waiter)
+waiter.fields = fieldsOf('c:', waiter.owner, {'p:' .. waiter.process})
+waiter.said = redis.call('HMGET', waiters, unpack(waiter.fields))
+end
+local page, at, isLast, passed, seen = {}, 1, false, 0, 0
 local verdicts, owed = {}, {}
-local function judge(name, said, state)
-local untilMs, mark = string.match(said or '0', '^(%d+)(.*)$')
+local function judge(name, known)
+local untilMs, state, mark = string.match(known or '0 live', '^(%d+) (%a+)(.*)$')
 if tonumber(untilMs) <= nowMs then return 'gone' end
-if state == 'owed' then owed[name] = true end
+if state == 'owed' then owed[name] = known end
 if name == process or state == 'owed' then return 'live' end
 if state == 'suspended' then return 'passed' end
 local isDeaf
@@ -1328,16 +1348,14 @@ isDeaf = redis.call('PUBSUB', 'NUMSUB', channels .. name)[2] == 0
 end
 if not isDeaf then return 'live' end
 redis.call('HDEL', lock, '')
-redis.call('HSET', waiters, 's:' .. name, 'suspended')
+setState(name, known, 'suspended')
 return 'passed'
 end
 local function readPage()
-local size, fields = seen == 0 and 2 or 64, {}
+local size = seen == 0 and 1 or 64
 page, at = redis.call('ZRANGE', queue, passed, passed + size), 1
 isLast = not page[size + 1]
 page[size + 1] = nil
-for i, id in ipairs(page) do fields[i] = 'w:' .. id end
-if page[1] then texts = redis.call('HMGET', waiters, unpack(fields)) end
 end
 local function nextLive()
 while true do
@@ -1345,16 +1363,14 @@ if not page[at] and not isLast then readPage() end
 local id = page[at]
 if not id then break end
 if seen >= 4096 then return true end
-local verdict = taken[id] and 'taken' or verdicts[string.match(texts[at] or '-', '^%S+')]
-if verdict ~= 'taken' and verdict ~= 'passed' then
-local waiter = readWaiter(id, texts[at])
-local name = waiter.process
-waiter.fields = fieldsOf('c:', waiter.owner, {'p:' .. name, 's:' .. name})
-waiter.said = redis.call('HMGET', waiters, unpack(waiter.fields))
-verdict = verdict or judge(name, waiter.said[1], waiter.said[2])
-verdicts[name] = verdict
+local waiter = not taken[id] and readWaiter(id)
+local verdict = waiter and verdicts[waiter.process]
+if waiter and verdict ~= 'passed' then
+readFamily(waiter)
+verdict = verdict or judge(waiter.process, waiter.said[1])
+verdicts[waiter.process] = verdict
 if verdict == 'live' then return waiter end
-if verdict == 'gone' then dequeue(id, waiter.fields, waiter.said, 3) end
+if verdict == 'gone' then dequeue(id, waiter.fields, waiter.said, 2) end
 end
 if verdict == 'passed' then passed = passed + 1 end
 at, seen = at + 1, seen + 1
@@ -1364,28 +1380,30 @@ end
 local mayHandOff = handsOff and (count == 0 or limitOf(leastMode) > 1)
 if handsOff and not mayHandOff and queued == 'front' then
 local id, place = unpack(redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES'))
-local waiter = id and readWaiter(id, redis.call('HGET', waiters, 'w:' .. id))
+local waiter = id and readWaiter(id)
 mayHandOff = id and tonumber(place) < tonumber(placeOf(waiter.sinceUs, waiter.priority, 0))
 end
 local first = mayHandOff and nextLive()
 local goesOn = first and first ~= true
 if goesOn and count == 0 then
-local hold, owner, process, mode, endMs, least = first.id, first.owner, first.process, first.mode, nowMs + first.claimMs, 0
-dequeue(hold, first.fields, first.said, 3)
-if owed[process] then redis.call('HDEL', waiters, 's:' .. process) end
+local hold, owner, process, mode, endMs, least = first.id, first.owner, first.process, first.mode, first.endMs, 0
+dequeue(hold, first.fields, first.said, 2)
+if owed[process] then setState(process, owed[process], 'live') end
 claims = 1
-local last = fence
-local now, other = time[1] .. string.sub('00000' .. time[2], -6), math.max((fence or 0) + 1, least)
-fence = tonumber(now) < other and string.format('%.0f', other) or now
+local last = tonumber(fence or 0)
+local raised = math.max(nowUs, last + 1, least)
+fence = string.format('%.0f', raised)
 if claims == 1 then
-redis.call('HSET', lock, 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process, 'claims', 1)
+redis.call(
+'HSET', lock, 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process, 'mode', mode, 'claims', 1
+)
 else
 redis.call(
 'HSET', lock, 'format', '1', 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process
 )
-end
 if mode ~= 'write' then redis.call('HSET', lock, 'mode', mode) end
-local isKept = last and fence == now and math.floor(last / 6e7) == math.floor(fence / 6e7) and endMs - nowMs <= 4e4
+end
+local isKept = raised == nowUs and math.floor(last / 6e7) == math.floor(raised / 6e7) and endMs - nowMs <= 4e4
 if not isKept then
 local untilMs = endMs
 local buriedUntilMs = tonumber(redis.call('HGET', lock, 'tombstones') or 0)
@@ -1393,7 +1411,7 @@ local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedUntilMs) 
 redis.call('PEXPIRE', lock, keepMs)
 end
 count, ends, leastMode, onlyId, onlyOwner, onlyProcess = 1, endMs, mode, hold, owner, process
-first.endMs, granted[1], taken[hold] = endMs, first, first
+granted[1], taken[hold] = first, first
 goesOn = limitOf(mode) > 1 or tonumber(first.said[#first.said] or 0) > 1
 end
 if goesOn then
@@ -1451,13 +1469,11 @@ redis.call('HDEL', lock, 'hold', 'owner', 'process')
 several = true
 end
 if not hold.fence and hold.mode ~= 'read' and (family == 0 or not holdsWithin(hold.owner, wanted)) then
-local least = hold.least or 0
-local now, other = time[1] .. string.sub('00000' .. time[2], -6), math.max((fence or 0) + 1, least)
-fence = tonumber(now) < other and string.format('%.0f', other) or now
-isKept = isKept and tonumber(now) >= other
+local raised = math.max(nowUs, fence + 1, hold.least or 0)
+fence, isKept = string.format('%.0f', raised), isKept and raised == nowUs
 end
-addBeside(hold, number + 1, hold.fence or fence)
 count, ends = count + 1, math.max(ends, hold.endMs)
+addBeside(hold, number + 1, hold.fence or fence)
 redis.call('HSET', lock, 'fence', fence, 'ends', ends, 'holds', count, 'grants', grants)
 if hold.isClaim then
 claims = claims + 1
@@ -1477,8 +1493,8 @@ redis.call('PEXPIRE', holds, keepMs)
 redis.call('PEXPIRE', leases, keepMs)
 end
 local function claim(waiter, family, number)
-dequeue(waiter.id, waiter.fields, waiter.said, 3)
-waiter.endMs, waiter.isClaim = nowMs + waiter.claimMs, true
+dequeue(waiter.id, waiter.fields, waiter.said, 2)
+waiter.isClaim = true
 granted[#granted + 1], taken[waiter.id] = waiter, waiter
 grantBeside(waiter, family, number)
 end
@@ -1488,7 +1504,7 @@ while left > 0 and from < 4096 do
 local page = redis.call('ZRANGE', queue, from, from + 64 - 1)
 if #page == 0 then break end
 for _, id in ipairs(page) do
-local waiter = readWaiter(id, redis.call('HGET', waiters, 'w:' .. id))
+local waiter = readWaiter(id)
 if isAncestor(owner, waiter.owner) then
 found[#found + 1], left = waiter, left - 1
 end
@@ -1503,8 +1519,7 @@ local size = #nested > 0 and redis.call('ZCARD', queue)
 for _, waiter in ipairs(nested) do
 local family, _, number = familyOf(waiter.owner)
 if admits(waiter.owner, waiter.mode, family) then
-waiter.fields = fieldsOf('c:', waiter.owner, {'p:', 's:'})
-waiter.said = redis.call('HMGET', waiters, unpack(waiter.fields))
+readFamily(waiter)
 claim(waiter, family, number)
 else
 left[#left + 1] = waiter
@@ -1529,27 +1544,32 @@ end
 local family, _, number = familyOf(first.owner)
 isAdmitted = admits(first.owner, first.mode, family)
 if not isAdmitted or #granted >= 256 then break end
-if owed[first.process] then redis.call('HDEL', waiters, 's:' .. first.process) end
+if owed[first.process] then setState(first.process, owed[first.process], 'live') end
 claim(first, family, number)
 end
 if isAdmitted and first and first ~= true and not taken[first.id] then tell(first.process, 'next ' .. first.id) end
 end
 tellGranted(1)
+if isAlone and count == 0 then redis.call('HDEL', lock, 'ends', 'hold', 'owner', 'process', 'mode', 'claims') end
 end
 if announced and status ~= 'absent' and count == 0 then
 redis.call('PUBLISH', channels .. 'freed', 'freed ' .. announced)
 end
 local reply = {status, nowMs}
 if #granted > 0 then
+local function append(id, endMs)
+local size = #reply
+reply[size + 1], reply[size + 2], reply[size + 3] = id, fence, endMs
+end
 for _, waiter in ipairs(granted) do
 if waiter.process == process and waiter.id ~= hold then
-for _, part in ipairs({waiter.id, fence, waiter.endMs}) do reply[#reply + 1] = part end
+append(waiter.id, waiter.endMs)
 end
 end
 if isPoll and claims > 0 then
 for _, other in ipairs(listHolds(nowMs, '+inf', 64)) do
 if other.isClaim and other.process == process and other.id ~= hold and not taken[other.id] then
-for _, part in ipairs({other.id, fence, other.endMs}) do reply[#reply + 1] = part end
+append(other.id, other.endMs)
 end
 end
 end
@@ -1559,10 +1579,11 @@ return done(reply)`,
 
 export const renew: RedisScript = {
   name: 'renew',
-  sha1: '6e5f001806bfceddf54bfe29361050c046681855',
+  sha1: '7fda12a89101c7ae1253bdc953877bf22ac56e82',
   source: `local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
-local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
+local nowUs = time[1] * 1e6 + time[2]
+local nowMs = math.floor(nowUs / 1000)
 local hold, leaseMs, named, ttlMs = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local format, fence, ends, only, claims = unpack(redis.call(
 'HMGET', lock, 'format', 'fence', 'ends', 'hold', 'claims'
@@ -1617,11 +1638,12 @@ return 1`,
 
 export const transfer: RedisScript = {
   name: 'transfer',
-  sha1: 'ea50a77701da43e7a43c50c2e80904d56f7d1a19',
-  source: `local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+  sha1: 'bbb8bc2bac4673c0483317cad912f1e086d9333d',
+  source: `local process, owner, hold, mode, leaseMs, ttlMs, channels, before, rememberMs = unpack(ARGV)
+local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
-local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
-local process, owner, hold, mode, leaseMs, ttlMs, channels, before, rememberMs = unpack(ARGV)
+local nowUs = time[1] * 1e6 + time[2]
+local nowMs = math.floor(nowUs / 1000)
 local format, fence, ends, queued = unpack(redis.call('HMGET', lock, 'format', 'fence', 'ends', 'queued'))
 if format and format ~= '1' then return redis.error_reply('RLFORMAT the lock is of another format') end
 ends = tonumber(ends or 0)
@@ -1652,7 +1674,10 @@ fields[#fields + 1] = prefix .. owner
 return fields
 end
 local function isAncestor(ancestor, owner)
-return ancestor == owner or string.sub(owner, 1, #ancestor + 1) == ancestor .. '/'
+return ancestor == owner or #ancestor < #owner and string.sub(owner, 1, #ancestor + 1) == ancestor .. '/'
+end
+local function hasExpired()
+return count > 0 and (ends <= nowMs or several and redis.call('ZCOUNT', leases, '-inf', nowMs) > 0)
 end
 local function readHold(id)
 if several then return redis.call('HGET', holds, 'h:' .. id) end
@@ -1675,9 +1700,7 @@ local function listHolds(from, to, most)
 local ids, list = count > 0 and {onlyId, ends} or {}, {}
 if several then ids = redis.call('ZRANGE', leases, from, to, 'BYSCORE', 'LIMIT', 0, most, 'WITHSCORES') end
 for i = 1, #ids, 2 do
-local process, owner, mode, granted, number, claim = string.match(
-readHold(ids[i]) or '', '^(%S+) (%S+) (%S+) (%d+) (%d+)(.*)$'
-)
+local process, owner, mode, number, claim = string.match(readHold(ids[i]) or '', '^(%S+) (%S+) (%S+) %d+ (%d+)(.*)$')
 list[#list + 1] = process and {
 id = ids[i], process = process, owner = owner, mode = mode, number = tonumber(number), isClaim = claim ~= '', endMs = ids[i + 1]
 }
@@ -1686,30 +1709,31 @@ table.sort(list, function(a, b) return a.number < b.number end)
 return list
 end
 local isCluster = string.find(channels, '{', 1, true)
-local function readWaiter(id, text)
-local process, owner, mode, claimMs, priority, sinceUs = string.match(
-text or '- - write 0 0 0', '^(%S+) (%S+) (%S+) (%d+) (%S+) (%d+)$'
-)
-return {id = id, process = process, owner = owner, mode = mode, claimMs = claimMs, priority = priority, sinceUs = sinceUs}
+local function readWaiter(id)
+local text = redis.call('HGET', waiters, 'w:' .. id) or '- - write 0 0 0'
+local process, owner, mode, claimMs, priority, sinceUs = string.match(text, '^(%S+) (%S+) (%S+) (%d+) (%S+) (%d+)$')
+return {
+id = id, process = process, owner = owner, mode = mode, endMs = nowMs + claimMs, priority = priority, sinceUs = sinceUs,
+}
+end
+local function setState(name, known, state)
+redis.call('HSET', waiters, 'p:' .. name, (string.gsub(known, ' %a+', ' ' .. state, 1)))
 end
 local function placeOf(sinceUs, priority, front)
 if priority == '0' and front == 0 then return sinceUs end
 return sinceUs - priority * 1e7 - front * 1e14
 end
 local function dequeue(id, fields, said, from)
-local over, left = {'w:' .. id}, nil
+local over = {'w:' .. id}
 redis.call('ZREM', queue, id)
 for i = from, #fields do
 if tonumber(said[i] or 1) > 1 then
-left = left or {}
-left[#left + 1] = fields[i]
-left[#left + 1] = said[i] - 1
+redis.call('HINCRBY', waiters, fields[i], -1)
 else
 over[#over + 1] = fields[i]
 end
 end
 redis.call('HDEL', waiters, unpack(over))
-if left then redis.call('HSET', waiters, unpack(left)) end
 end
 local function sweep()
 redis.call('DEL', waiters)
@@ -1758,14 +1782,13 @@ end
 if isMixed then findLeast() end
 end
 local function dropExpired()
-if count == 0 or not several and ends > nowMs then return {} end
+if not hasExpired() then return {} end
 local ended = listHolds('-inf', nowMs, count)
 if #ended > 0 and ends <= nowMs then clear() end
 for _, hold in ipairs(ended) do
 if count > 0 then remove(hold.id, hold.owner, hold.isClaim) end
-if hold.isClaim and queued and redis.call('HEXISTS', waiters, 'p:' .. hold.process) == 1 then
-redis.call('HSET', waiters, 's:' .. hold.process, 'suspended')
-end
+local known = hold.isClaim and queued and redis.call('HGET', waiters, 'p:' .. hold.process)
+if known then setState(hold.process, known, 'suspended') end
 end
 return ended
 end
@@ -1837,13 +1860,11 @@ redis.call('HDEL', lock, 'hold', 'owner', 'process')
 several = true
 end
 if not hold.fence and hold.mode ~= 'read' and (family == 0 or not holdsWithin(hold.owner, wanted)) then
-local least = hold.least or 0
-local now, other = time[1] .. string.sub('00000' .. time[2], -6), math.max((fence or 0) + 1, least)
-fence = tonumber(now) < other and string.format('%.0f', other) or now
-isKept = isKept and tonumber(now) >= other
+local raised = math.max(nowUs, fence + 1, hold.least or 0)
+fence, isKept = string.format('%.0f', raised), isKept and raised == nowUs
 end
-addBeside(hold, number + 1, hold.fence or fence)
 count, ends = count + 1, math.max(ends, hold.endMs)
+addBeside(hold, number + 1, hold.fence or fence)
 redis.call('HSET', lock, 'fence', fence, 'ends', ends, 'holds', count, 'grants', grants)
 if hold.isClaim then
 claims = claims + 1
@@ -1870,18 +1891,20 @@ local family, _, ofOwner = familyOf(owner)
 grantBeside(own, family, ofOwner)
 else
 local least = 0
-local last = fence
-local now, other = time[1] .. string.sub('00000' .. time[2], -6), math.max((fence or 0) + 1, least)
-fence = tonumber(now) < other and string.format('%.0f', other) or now
+local last = tonumber(fence or 0)
+local raised = math.max(nowUs, last + 1, least)
+fence = string.format('%.0f', raised)
 if claims == 1 then
-redis.call('HSET', lock, 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process, 'claims', 1)
+redis.call(
+'HSET', lock, 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process, 'mode', mode, 'claims', 1
+)
 else
 redis.call(
 'HSET', lock, 'format', '1', 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process
 )
-end
 if mode ~= 'write' then redis.call('HSET', lock, 'mode', mode) end
-local isKept = last and fence == now and math.floor(last / 6e7) == math.floor(fence / 6e7) and endMs - nowMs <= 4e4
+end
+local isKept = raised == nowUs and math.floor(last / 6e7) == math.floor(raised / 6e7) and endMs - nowMs <= 4e4
 if not isKept then
 local untilMs = endMs
 local buriedUntilMs = tonumber(redis.call('HGET', lock, 'tombstones') or 0)
@@ -1918,12 +1941,16 @@ tell(waiter.process, 'granted ' .. waiter.id .. ' ' .. fence .. ' ' .. waiter.en
 end
 end
 end
-local page, texts, at, isLast, passed, seen = {}, {}, 1, false, 0, 0
+local function readFamily(waiter)
+waiter.fields = fieldsOf('c:', waiter.owner, {'p:' .. waiter.process})
+waiter.said = redis.call('HMGET', waiters, unpack(waiter.fields))
+end
+local page, at, isLast, passed, seen = {}, 1, false, 0, 0
 local verdicts, owed = {}, {}
-local function judge(name, said, state)
-local untilMs, mark = string.match(said or '0', '^(%d+)(.*)$')
+local function judge(name, known)
+local untilMs, state, mark = string.match(known or '0 live', '^(%d+) (%a+)(.*)$')
 if tonumber(untilMs) <= nowMs then return 'gone' end
-if state == 'owed' then owed[name] = true end
+if state == 'owed' then owed[name] = known end
 if name == process or state == 'owed' then return 'live' end
 if state == 'suspended' then return 'passed' end
 local isDeaf
@@ -1935,16 +1962,14 @@ isDeaf = redis.call('PUBSUB', 'NUMSUB', channels .. name)[2] == 0
 end
 if not isDeaf then return 'live' end
 redis.call('HDEL', lock, '')
-redis.call('HSET', waiters, 's:' .. name, 'suspended')
+setState(name, known, 'suspended')
 return 'passed'
 end
 local function readPage()
-local size, fields = seen == 0 and 2 or 64, {}
+local size = seen == 0 and 1 or 64
 page, at = redis.call('ZRANGE', queue, passed, passed + size), 1
 isLast = not page[size + 1]
 page[size + 1] = nil
-for i, id in ipairs(page) do fields[i] = 'w:' .. id end
-if page[1] then texts = redis.call('HMGET', waiters, unpack(fields)) end
 end
 local function nextLive()
 while true do
@@ -1952,16 +1977,14 @@ if not page[at] and not isLast then readPage() end
 local id = page[at]
 if not id then break end
 if seen >= 4096 then return true end
-local verdict = taken[id] and 'taken' or verdicts[string.match(texts[at] or '-', '^%S+')]
-if verdict ~= 'taken' and verdict ~= 'passed' then
-local waiter = readWaiter(id, texts[at])
-local name = waiter.process
-waiter.fields = fieldsOf('c:', waiter.owner, {'p:' .. name, 's:' .. name})
-waiter.said = redis.call('HMGET', waiters, unpack(waiter.fields))
-verdict = verdict or judge(name, waiter.said[1], waiter.said[2])
-verdicts[name] = verdict
+local waiter = not taken[id] and readWaiter(id)
+local verdict = waiter and verdicts[waiter.process]
+if waiter and verdict ~= 'passed' then
+readFamily(waiter)
+verdict = verdict or judge(waiter.process, waiter.said[1])
+verdicts[waiter.process] = verdict
 if verdict == 'live' then return waiter end
-if verdict == 'gone' then dequeue(id, waiter.fields, waiter.said, 3) end
+if verdict == 'gone' then dequeue(id, waiter.fields, waiter.said, 2) end
 end
 if verdict == 'passed' then passed = passed + 1 end
 at, seen = at + 1, seen + 1
@@ -1971,28 +1994,30 @@ end
 local mayHandOff = handsOff and (count == 0 or limitOf(leastMode) > 1)
 if handsOff and not mayHandOff and queued == 'front' then
 local id, place = unpack(redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES'))
-local waiter = id and readWaiter(id, redis.call('HGET', waiters, 'w:' .. id))
+local waiter = id and readWaiter(id)
 mayHandOff = id and tonumber(place) < tonumber(placeOf(waiter.sinceUs, waiter.priority, 0))
 end
 local first = mayHandOff and nextLive()
 local goesOn = first and first ~= true
 if goesOn and count == 0 then
-local hold, owner, process, mode, endMs, least = first.id, first.owner, first.process, first.mode, nowMs + first.claimMs, 0
-dequeue(hold, first.fields, first.said, 3)
-if owed[process] then redis.call('HDEL', waiters, 's:' .. process) end
+local hold, owner, process, mode, endMs, least = first.id, first.owner, first.process, first.mode, first.endMs, 0
+dequeue(hold, first.fields, first.said, 2)
+if owed[process] then setState(process, owed[process], 'live') end
 claims = 1
-local last = fence
-local now, other = time[1] .. string.sub('00000' .. time[2], -6), math.max((fence or 0) + 1, least)
-fence = tonumber(now) < other and string.format('%.0f', other) or now
+local last = tonumber(fence or 0)
+local raised = math.max(nowUs, last + 1, least)
+fence = string.format('%.0f', raised)
 if claims == 1 then
-redis.call('HSET', lock, 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process, 'claims', 1)
+redis.call(
+'HSET', lock, 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process, 'mode', mode, 'claims', 1
+)
 else
 redis.call(
 'HSET', lock, 'format', '1', 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process
 )
-end
 if mode ~= 'write' then redis.call('HSET', lock, 'mode', mode) end
-local isKept = last and fence == now and math.floor(last / 6e7) == math.floor(fence / 6e7) and endMs - nowMs <= 4e4
+end
+local isKept = raised == nowUs and math.floor(last / 6e7) == math.floor(raised / 6e7) and endMs - nowMs <= 4e4
 if not isKept then
 local untilMs = endMs
 local buriedUntilMs = tonumber(redis.call('HGET', lock, 'tombstones') or 0)
@@ -2000,12 +2025,12 @@ local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedUntilMs) 
 redis.call('PEXPIRE', lock, keepMs)
 end
 count, ends, leastMode, onlyId, onlyOwner, onlyProcess = 1, endMs, mode, hold, owner, process
-first.endMs, granted[1], taken[hold] = endMs, first, first
+granted[1], taken[hold] = first, first
 goesOn = limitOf(mode) > 1 or tonumber(first.said[#first.said] or 0) > 1
 end
 local function claim(waiter, family, number)
-dequeue(waiter.id, waiter.fields, waiter.said, 3)
-waiter.endMs, waiter.isClaim = nowMs + waiter.claimMs, true
+dequeue(waiter.id, waiter.fields, waiter.said, 2)
+waiter.isClaim = true
 granted[#granted + 1], taken[waiter.id] = waiter, waiter
 grantBeside(waiter, family, number)
 end
@@ -2015,7 +2040,7 @@ while left > 0 and from < 4096 do
 local page = redis.call('ZRANGE', queue, from, from + 64 - 1)
 if #page == 0 then break end
 for _, id in ipairs(page) do
-local waiter = readWaiter(id, redis.call('HGET', waiters, 'w:' .. id))
+local waiter = readWaiter(id)
 if isAncestor(owner, waiter.owner) then
 found[#found + 1], left = waiter, left - 1
 end
@@ -2030,8 +2055,7 @@ local size = #nested > 0 and redis.call('ZCARD', queue)
 for _, waiter in ipairs(nested) do
 local family, _, number = familyOf(waiter.owner)
 if admits(waiter.owner, waiter.mode, family) then
-waiter.fields = fieldsOf('c:', waiter.owner, {'p:', 's:'})
-waiter.said = redis.call('HMGET', waiters, unpack(waiter.fields))
+readFamily(waiter)
 claim(waiter, family, number)
 else
 left[#left + 1] = waiter
@@ -2056,7 +2080,7 @@ end
 local family, _, number = familyOf(first.owner)
 isAdmitted = admits(first.owner, first.mode, family)
 if not isAdmitted or #granted >= 256 then break end
-if owed[first.process] then redis.call('HDEL', waiters, 's:' .. first.process) end
+if owed[first.process] then setState(first.process, owed[first.process], 'live') end
 claim(first, family, number)
 end
 if isAdmitted and first and first ~= true and not taken[first.id] then tell(first.process, 'next ' .. first.id) end
@@ -2068,10 +2092,12 @@ return done({'granted', nowMs, fence, endMs})`,
 
 export const wait: RedisScript = {
   name: 'wait',
-  sha1: 'b9ff42731d0b43ece8a12ed80eb444e9bbf5f259',
-  source: `local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+  sha1: '32b0863501e3bdbf393a87e6c7c41556df18a913',
+  source: `local channels = ''
+local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
-local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
+local nowUs = time[1] * 1e6 + time[2]
+local nowMs = math.floor(nowUs / 1000)
 local format, fence, ends, queued = unpack(redis.call('HMGET', lock, 'format', 'fence', 'ends', 'queued'))
 if format and format ~= '1' then return redis.error_reply('RLFORMAT the lock is of another format') end
 ends = tonumber(ends or 0)
@@ -2102,7 +2128,10 @@ fields[#fields + 1] = prefix .. owner
 return fields
 end
 local function isAncestor(ancestor, owner)
-return ancestor == owner or string.sub(owner, 1, #ancestor + 1) == ancestor .. '/'
+return ancestor == owner or #ancestor < #owner and string.sub(owner, 1, #ancestor + 1) == ancestor .. '/'
+end
+local function hasExpired()
+return count > 0 and (ends <= nowMs or several and redis.call('ZCOUNT', leases, '-inf', nowMs) > 0)
 end
 local function readHold(id)
 if several then return redis.call('HGET', holds, 'h:' .. id) end
@@ -2125,9 +2154,7 @@ local function listHolds(from, to, most)
 local ids, list = count > 0 and {onlyId, ends} or {}, {}
 if several then ids = redis.call('ZRANGE', leases, from, to, 'BYSCORE', 'LIMIT', 0, most, 'WITHSCORES') end
 for i = 1, #ids, 2 do
-local process, owner, mode, granted, number, claim = string.match(
-readHold(ids[i]) or '', '^(%S+) (%S+) (%S+) (%d+) (%d+)(.*)$'
-)
+local process, owner, mode, number, claim = string.match(readHold(ids[i]) or '', '^(%S+) (%S+) (%S+) %d+ (%d+)(.*)$')
 list[#list + 1] = process and {
 id = ids[i], process = process, owner = owner, mode = mode, number = tonumber(number), isClaim = claim ~= '', endMs = ids[i + 1]
 }
@@ -2135,32 +2162,32 @@ end
 table.sort(list, function(a, b) return a.number < b.number end)
 return list
 end
-local channels = ''
 local isCluster = string.find(channels, '{', 1, true)
-local function readWaiter(id, text)
-local process, owner, mode, claimMs, priority, sinceUs = string.match(
-text or '- - write 0 0 0', '^(%S+) (%S+) (%S+) (%d+) (%S+) (%d+)$'
-)
-return {id = id, process = process, owner = owner, mode = mode, claimMs = claimMs, priority = priority, sinceUs = sinceUs}
+local function readWaiter(id)
+local text = redis.call('HGET', waiters, 'w:' .. id) or '- - write 0 0 0'
+local process, owner, mode, claimMs, priority, sinceUs = string.match(text, '^(%S+) (%S+) (%S+) (%d+) (%S+) (%d+)$')
+return {
+id = id, process = process, owner = owner, mode = mode, endMs = nowMs + claimMs, priority = priority, sinceUs = sinceUs,
+}
+end
+local function setState(name, known, state)
+redis.call('HSET', waiters, 'p:' .. name, (string.gsub(known, ' %a+', ' ' .. state, 1)))
 end
 local function placeOf(sinceUs, priority, front)
 if priority == '0' and front == 0 then return sinceUs end
 return sinceUs - priority * 1e7 - front * 1e14
 end
 local function dequeue(id, fields, said, from)
-local over, left = {'w:' .. id}, nil
+local over = {'w:' .. id}
 redis.call('ZREM', queue, id)
 for i = from, #fields do
 if tonumber(said[i] or 1) > 1 then
-left = left or {}
-left[#left + 1] = fields[i]
-left[#left + 1] = said[i] - 1
+redis.call('HINCRBY', waiters, fields[i], -1)
 else
 over[#over + 1] = fields[i]
 end
 end
 redis.call('HDEL', waiters, unpack(over))
-if left then redis.call('HSET', waiters, unpack(left)) end
 end
 local function sweep()
 redis.call('DEL', waiters)
@@ -2171,8 +2198,8 @@ local listenersOf = isCluster and function(name)
 local number, server = redis.pcall('PUBSUB', 'SHARDNUMSUB', lock .. ':' .. name)[2], redis.pcall('CLUSTER', 'MYID')
 return number or 0, type(server) == 'string' and ' ' .. server or ''
 end
-local text = queued and redis.call('HGET', waiters, 'w:' .. ARGV[1])
-local reply = {text and readWaiter(ARGV[1], text).sinceUs or false}
+local waiter = queued and readWaiter(ARGV[1])
+local reply = {waiter and waiter.process ~= '-' and waiter.sinceUs or false}
 for _, each in ipairs(listHolds('(' .. nowMs, '+inf', 1000)) do
 if tonumber(each.endMs) > nowMs then
 for _, part in ipairs({each.id, each.owner, fence}) do reply[#reply + 1] = part end

@@ -19,7 +19,7 @@ if format and format ~= FORMAT_NUMBER then return redis.error_reply('RLFORMAT th
 local endMs, least, claims = nowMs + ARGV[5], tonumber(ARGV[8] or 0), 0
 if not ends and not queued and not buriedMs then
   --@include parts/grant-alone
-  if fence == now then return fence end
+  if raised == nowUs then return fence end
   return {'granted', nowMs, fence, endMs, 0, 0, 0}
 end
 
@@ -30,35 +30,37 @@ local mayQueue, claimMs, priority, maxWaiters, livenessMs, channels = string.mat
   ARGV[7], '^(%d) (%d+) (%S+) (%d+) (%d+) (%S+)$'
 )
 ends = tonumber(ends or 0)
-local nowUs = time[1] .. string.sub('00000' .. time[2], -6)
 --@include parts/holds
-if count > 0 and (ends <= nowMs or several and redis.call('ZCOUNT', leases, '-inf', nowMs) > 0) then
+--@include parts/queue
+if hasExpired() then
   --@include parts/remove
   dropExpired()
 end
 -- What is known of the process and of the waiter, and how many waiters its family has.
-local fields, said = {'p:' .. process, 's:' .. process, 'w:' .. hold}, {}
+local fields, said = {'p:' .. process, 'w:' .. hold}, {}
 fieldsOf('c:', owner, fields)
 if queued then said = redis.call('HMGET', waiters, unpack(fields)) end
---@include parts/queue
 -- Writes down until when the calling process is live. Every waiter that comes says so, too: it is written with a tenth to
 -- spare, and not again before that is used up. `said` begins with what is written.
 local function markLive()
-  local state, untilMs, before = said[2], string.match(said[1] or '0', '^(%d+)(.*)$')
+  local untilMs, state, before = string.match(said[1] or '0 live', '^(%d+) (%a+)(.*)$')
   local number, server = 0, ''
   if isCluster then number, server = listenersOf(process) end
   local mark = number > 0 and server or ''
-  if state ~= 'suspended' and mark == before and untilMs - nowMs >= tonumber(livenessMs) then return end
+  if state == 'suspended' then
+    state = 'owed'
+  elseif mark == before and untilMs - nowMs >= tonumber(livenessMs) then
+    return
+  end
   local spanMs = math.ceil(livenessMs * 1.1)
   -- First, of a poll: at maxmemory, only a write after this one may need memory.
-  if said[3] then redis.call('HDEL', lock, '') end
-  redis.call('HSET', waiters, 'p:' .. process, string.format('%.0f', math.max(nowMs + spanMs, untilMs)) .. mark)
-  if state == 'suspended' then redis.call('HSET', waiters, 's:' .. process, 'owed') end
+  if said[2] then redis.call('HDEL', lock, '') end
+  redis.call('HSET', waiters, 'p:' .. process, string.format('%.0f %s', math.max(nowMs + spanMs, untilMs), state .. mark))
   if redis.call('PTTL', waiters) >= spanMs then return end
   redis.call('PEXPIRE', queue, 2 * spanMs)
   redis.call('PEXPIRE', waiters, 2 * spanMs)
 end
-local isWaiting, isBlocked, granted, taken, handsOff = said[3], false, {}, {}, true
+local isWaiting, isBlocked, granted, taken, handsOff = said[2], false, {}, {}, true
 local handOffWithin, tellGranted, reply
 local family, depth, number, isHeld = familyOf(owner, hold)
 local isPoll = isWaiting or isHeld
@@ -95,7 +97,7 @@ if family > 0 or count == 0 or limitOf(leastMode) > 1 or queued == 'front' then
     endMs = several and tonumber(redis.call('ZSCORE', leases, hold) or ends) or ends
     reply = {'granted', nowMs, fence, endMs, string.find(isHeld, ' claim', 1, true) and 1 or 0, family - 1, number - 1}
   elseif admits(owner, mode, family) and (family > 0 or not isBlocked or comesFirst()) then
-    if isWaiting then dequeue(hold, fields, said, 4) end
+    if isWaiting then dequeue(hold, fields, said, 3) end
     if count > 0 then
       local own = {id = hold, process = process, owner = owner, mode = mode, endMs = endMs, least = least}
       grantBeside(own, family, number)
@@ -129,19 +131,19 @@ if not reply then
     -- If nobody waited, nothing is known of other processes. If the lock itself was lost meanwhile, nor is it of its waiters.
     if not queued and redis.call('ZCARD', queue) > 0 then
       redis.call('DEL', queue, waiters)
-    elseif queued and position == 0 and (not said[1] or redis.call('HLEN', waiters) > 1) then
+    elseif queued and position == 0 then
       redis.call('DEL', waiters)
       said = {}
     end
-    redis.call('ZADD', queue, placeOf(nowUs, priority, depth), hold)
-    local changes = {'w:' .. hold, process .. ' ' .. owner .. ' ' .. mode .. ' ' .. claimMs .. ' ' .. priority .. ' ' .. nowUs}
-    for i = 4, #fields do
+    local sinceUs = string.format('%.0f', nowUs)
+    redis.call('ZADD', queue, placeOf(sinceUs, priority, depth), hold)
+    local changes = {'w:' .. hold, process .. ' ' .. owner .. ' ' .. mode .. ' ' .. claimMs .. ' ' .. priority .. ' ' .. sinceUs}
+    for i = 3, #fields do
       changes[#changes + 1] = fields[i]
       changes[#changes + 1] = (said[i] or 0) + 1
     end
     redis.call('HSET', waiters, unpack(changes))
     markLive()
-    if position == 0 then redis.call('PEXPIRE', queue, redis.call('PTTL', waiters)) end
     local flag = (depth > 0 or queued == 'front') and 'front' or 'yes'
     if flag ~= queued then redis.call('HSET', lock, 'queued', flag) end
     position = redis.call('ZRANK', queue, hold)

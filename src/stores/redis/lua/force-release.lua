@@ -2,14 +2,9 @@
 -- ARGV[1] fence   ARGV[2] for how long the last fence is kept after a lease, ms   ARGV[3] prefix of the channels
 -- Returns 1, or 0 if nobody holds with that fence.
 -- Safe to repeat: the next holder has another fence.
---@include parts/layout
 local ttlMs, channels, process = ARGV[2], ARGV[3], ''
-local format, fence, ends, queued = unpack(redis.call('HMGET', lock, 'format', 'fence', 'ends', 'queued'))
-if format and format ~= FORMAT_NUMBER then return redis.error_reply('RLFORMAT the lock is of another format') end
-ends = tonumber(ends or 0)
+--@include parts/state
 local granted, taken, handOffWithin, tellGranted, handsOff = {}, {}, nil, nil, true
---@include parts/holds
---@include parts/queue
 --@include parts/remove
 dropExpired()
 if count == 0 or tonumber(fence) ~= tonumber(ARGV[1]) then return done(0) end

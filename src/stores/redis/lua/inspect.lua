@@ -2,13 +2,8 @@
 -- Returns {now, {hold, owner, mode, process, fence, end, 1 if it is a claim, …}, {hold, owner, mode, process, priority,
 --   queued at in us, …}}; of very many holds or waiters the first ones.
 -- Safe to repeat: it only reads.
---@include parts/layout
-local format, fence, ends, queued = unpack(redis.call('HMGET', lock, 'format', 'fence', 'ends', 'queued'))
-if format and format ~= FORMAT_NUMBER then return redis.error_reply('RLFORMAT the lock is of another format') end
-ends = tonumber(ends or 0)
---@include parts/holds
 local channels = ''
---@include parts/queue
+--@include parts/state
 local held, waits = {}, {}
 local function append(list, ...)
   for _, part in ipairs({...}) do list[#list + 1] = part end
@@ -19,8 +14,7 @@ for _, each in ipairs(listHolds('(' .. nowMs, '+inf', LIST_LIMIT)) do
   end
 end
 for _, id in ipairs(queued and redis.call('ZRANGE', queue, 0, LIST_LIMIT - 1) or {}) do
-  local text = redis.call('HGET', waiters, 'w:' .. id)
-  local each = readWaiter(id, text)
-  if text then append(waits, id, each.owner, each.mode, each.process, each.priority, each.sinceUs) end
+  local each = readWaiter(id)
+  if each.process ~= '-' then append(waits, id, each.owner, each.mode, each.process, each.priority, each.sinceUs) end
 end
 return {nowMs, held, waits}

@@ -10,9 +10,10 @@ local hold, rememberMs, announced = ARGV[1], ARGV[2], ARGV[4]
 local format, fence, ends, queued, only = unpack(redis.call('HMGET', lock, 'format', 'fence', 'ends', 'queued', 'hold'))
 if format and format ~= FORMAT_NUMBER then return redis.error_reply('RLFORMAT the lock is of another format') end
 ends = tonumber(ends or 0)
-local status
-if only == hold and ends > nowMs then
-  redis.call('HDEL', lock, 'ends', 'hold', 'owner', 'process', 'mode', 'claims')
+local isAlone, status = only == hold and ends > nowMs, nil
+if isAlone then
+  -- If somebody waits, the next hold takes the place of this one.
+  if not queued then redis.call('HDEL', lock, 'ends', 'hold', 'owner', 'process', 'mode', 'claims') end
   if not queued and rememberMs == '0' and not announced then return nowMs end
   status, ends = 'released', 0
 end
@@ -50,6 +51,7 @@ if queued then
     --@include parts/hand-off-more
   end
   tellGranted(1)
+  if isAlone and count == 0 then redis.call('HDEL', lock, 'ends', 'hold', 'owner', 'process', 'mode', 'claims') end
 end
 if announced and status ~= 'absent' and count == 0 then
   redis.call('PUBLISH', channels .. 'freed', 'freed ' .. announced)

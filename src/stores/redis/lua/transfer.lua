@@ -4,13 +4,8 @@
 -- ARGV[8] the hold that is passed on   ARGV[9] for how long to remember that one, ms
 -- Returns {'granted', now, fence, end} | {'lost' | 'shared', now}
 -- Safe to repeat: the new hold gets what it got, until it is released.
---@include parts/layout
 local process, owner, hold, mode, leaseMs, ttlMs, channels, before, rememberMs = unpack(ARGV)
-local format, fence, ends, queued = unpack(redis.call('HMGET', lock, 'format', 'fence', 'ends', 'queued'))
-if format and format ~= FORMAT_NUMBER then return redis.error_reply('RLFORMAT the lock is of another format') end
-ends = tonumber(ends or 0)
---@include parts/holds
---@include parts/queue
+--@include parts/state
 --@include parts/remove
 dropExpired()
 local function endOf(id)

@@ -68,12 +68,11 @@ local function grantBeside(hold, family, number)
     several = true
   end
   if not hold.fence and hold.mode ~= 'read' and (family == 0 or not holdsWithin(hold.owner, wanted)) then
-    local least = hold.least or 0
-    --@include parts/fence
-    isKept = isKept and tonumber(now) >= other
+    local raised = math.max(nowUs, fence + 1, hold.least or 0)
+    fence, isKept = string.format('%.0f', raised), isKept and raised == nowUs
   end
-  addBeside(hold, number + 1, hold.fence or fence)
   count, ends = count + 1, math.max(ends, hold.endMs)
+  addBeside(hold, number + 1, hold.fence or fence)
   redis.call('HSET', lock, 'fence', fence, 'ends', ends, 'holds', count, 'grants', grants)
   if hold.isClaim then
     claims = claims + 1

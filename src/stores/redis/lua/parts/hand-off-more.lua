@@ -2,8 +2,8 @@
 
 -- Makes a waiter a holder, for as long as its claim lasts.
 local function claim(waiter, family, number)
-  dequeue(waiter.id, waiter.fields, waiter.said, 3)
-  waiter.endMs, waiter.isClaim = nowMs + waiter.claimMs, true
+  dequeue(waiter.id, waiter.fields, waiter.said, 2)
+  waiter.isClaim = true
   granted[#granted + 1], taken[waiter.id] = waiter, waiter
   grantBeside(waiter, family, number)
 end
@@ -15,7 +15,7 @@ local function within(owner)
     local page = redis.call('ZRANGE', queue, from, from + PAGE_SIZE - 1)
     if #page == 0 then break end
     for _, id in ipairs(page) do
-      local waiter = readWaiter(id, redis.call('HGET', waiters, 'w:' .. id))
+      local waiter = readWaiter(id)
       if isAncestor(owner, waiter.owner) then
         found[#found + 1], left = waiter, left - 1
       end
@@ -33,8 +33,7 @@ handOffWithin = function(owner)
   for _, waiter in ipairs(nested) do
     local family, _, number = familyOf(waiter.owner)
     if admits(waiter.owner, waiter.mode, family) then
-      waiter.fields = fieldsOf('c:', waiter.owner, {'p:', 's:'})
-      waiter.said = redis.call('HMGET', waiters, unpack(waiter.fields))
+      readFamily(waiter)
       claim(waiter, family, number)
     else
       left[#left + 1] = waiter
@@ -63,7 +62,7 @@ while goesOn do
   local family, _, number = familyOf(first.owner)
   isAdmitted = admits(first.owner, first.mode, family)
   if not isAdmitted or #granted >= GRANT_LIMIT then break end
-  if owed[first.process] then redis.call('HDEL', waiters, 's:' .. first.process) end
+  if owed[first.process] then setState(first.process, owed[first.process], 'live') end
   claim(first, family, number)
 end
 if isAdmitted and first and first ~= true and not taken[first.id] then tell(first.process, 'next ' .. first.id) end

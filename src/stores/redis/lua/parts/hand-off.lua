@@ -17,17 +17,23 @@ tellGranted = function(from)
   end
 end
 
--- A page of the queue, its waiters, the place in it up to which it is done, and whether it is the last one; how many waiters of
--- the queue were passed over, and read.
-local page, texts, at, isLast, passed, seen = {}, {}, 1, false, 0, 0
+-- What is known of the process of a waiter, and how many waiters its owner and the owner's ancestors have.
+local function readFamily(waiter)
+  waiter.fields = fieldsOf('c:', waiter.owner, {'p:' .. waiter.process})
+  waiter.said = redis.call('HMGET', waiters, unpack(waiter.fields))
+end
+
+-- A page of the queue, the place in it up to which it is done, and whether it is the last one; how many waiters of the queue
+-- were passed over, and read.
+local page, at, isLast, passed, seen = {}, 1, false, 0, 0
 -- What is known of processes: they are judged once a call, not once a waiter.
 local verdicts, owed = {}, {}
 
 -- What becomes of the waiters of a process: 'live'; 'gone', so that they go; or 'passed', until it polls.
-local function judge(name, said, state)
-  local untilMs, mark = string.match(said or '0', '^(%d+)(.*)$')
+local function judge(name, known)
+  local untilMs, state, mark = string.match(known or '0 live', '^(%d+) (%a+)(.*)$')
   if tonumber(untilMs) <= nowMs then return 'gone' end
-  if state == 'owed' then owed[name] = true end
+  if state == 'owed' then owed[name] = known end
   if name == process or state == 'owed' then return 'live' end
   if state == 'suspended' then return 'passed' end
   local isDeaf
@@ -40,17 +46,15 @@ local function judge(name, said, state)
   end
   if not isDeaf then return 'live' end
   redis.call('HDEL', lock, '')
-  redis.call('HSET', waiters, 's:' .. name, 'suspended')
+  setState(name, known, 'suspended')
   return 'passed'
 end
 
 local function readPage()
-  local size, fields = seen == 0 and 2 or PAGE_SIZE, {}
+  local size = seen == 0 and 1 or PAGE_SIZE
   page, at = redis.call('ZRANGE', queue, passed, passed + size), 1
   isLast = not page[size + 1]
   page[size + 1] = nil
-  for i, id in ipairs(page) do fields[i] = 'w:' .. id end
-  if page[1] then texts = redis.call('HMGET', waiters, unpack(fields)) end
 end
 
 -- Returns the first waiter whose process is live; nil if there is none, and true if nobody knows, after very many.
@@ -61,16 +65,14 @@ local function nextLive()
     local id = page[at]
     if not id then break end
     if seen >= SCAN_LIMIT then return true end
-    local verdict = taken[id] and 'taken' or verdicts[string.match(texts[at] or '-', '^%S+')]
-    if verdict ~= 'taken' and verdict ~= 'passed' then
-      local waiter = readWaiter(id, texts[at])
-      local name = waiter.process
-      waiter.fields = fieldsOf('c:', waiter.owner, {'p:' .. name, 's:' .. name})
-      waiter.said = redis.call('HMGET', waiters, unpack(waiter.fields))
-      verdict = verdict or judge(name, waiter.said[1], waiter.said[2])
-      verdicts[name] = verdict
+    local waiter = not taken[id] and readWaiter(id)
+    local verdict = waiter and verdicts[waiter.process]
+    if waiter and verdict ~= 'passed' then
+      readFamily(waiter)
+      verdict = verdict or judge(waiter.process, waiter.said[1])
+      verdicts[waiter.process] = verdict
       if verdict == 'live' then return waiter end
-      if verdict == 'gone' then dequeue(id, waiter.fields, waiter.said, 3) end
+      if verdict == 'gone' then dequeue(id, waiter.fields, waiter.said, 2) end
     end
     if verdict == 'passed' then passed = passed + 1 end
     at, seen = at + 1, seen + 1
@@ -82,18 +84,18 @@ end
 local mayHandOff = handsOff and (count == 0 or limitOf(leastMode) > 1)
 if handsOff and not mayHandOff and queued == 'front' then
   local id, place = unpack(redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES'))
-  local waiter = id and readWaiter(id, redis.call('HGET', waiters, 'w:' .. id))
+  local waiter = id and readWaiter(id)
   mayHandOff = id and tonumber(place) < tonumber(placeOf(waiter.sinceUs, waiter.priority, 0))
 end
 local first = mayHandOff and nextLive()
 local goesOn = first and first ~= true
 if goesOn and count == 0 then
-  local hold, owner, process, mode, endMs, least = first.id, first.owner, first.process, first.mode, nowMs + first.claimMs, 0
-  dequeue(hold, first.fields, first.said, 3)
-  if owed[process] then redis.call('HDEL', waiters, 's:' .. process) end
+  local hold, owner, process, mode, endMs, least = first.id, first.owner, first.process, first.mode, first.endMs, 0
+  dequeue(hold, first.fields, first.said, 2)
+  if owed[process] then setState(process, owed[process], 'live') end
   claims = 1
   --@include parts/grant-alone
   count, ends, leastMode, onlyId, onlyOwner, onlyProcess = 1, endMs, mode, hold, owner, process
-  first.endMs, granted[1], taken[hold] = endMs, first, first
+  granted[1], taken[hold] = first, first
   goesOn = limitOf(mode) > 1 or tonumber(first.said[#first.said] or 0) > 1
 end

@@ -35,7 +35,12 @@ end
 
 -- Whether one owner is an ancestor of another, or the same.
 local function isAncestor(ancestor, owner)
-  return ancestor == owner or string.sub(owner, 1, #ancestor + 1) == ancestor .. '/'
+  return ancestor == owner or #ancestor < #owner and string.sub(owner, 1, #ancestor + 1) == ancestor .. '/'
+end
+
+-- Whether the lease of a hold is over.
+local function hasExpired()
+  return count > 0 and (ends <= nowMs or several and redis.call('ZCOUNT', leases, '-inf', nowMs) > 0)
 end
 
 -- Returns a hold, as the key of several says it; nothing if it is not there.
@@ -65,9 +70,7 @@ local function listHolds(from, to, most)
   local ids, list = count > 0 and {onlyId, ends} or {}, {}
   if several then ids = redis.call('ZRANGE', leases, from, to, 'BYSCORE', 'LIMIT', 0, most, 'WITHSCORES') end
   for i = 1, #ids, 2 do
-    local process, owner, mode, granted, number, claim = string.match(
-      readHold(ids[i]) or '', '^(%S+) (%S+) (%S+) (%d+) (%d+)(.*)$'
-    )
+    local process, owner, mode, number, claim = string.match(readHold(ids[i]) or '', '^(%S+) (%S+) (%S+) %d+ (%d+)(.*)$')
     list[#list + 1] = process and {
       id = ids[i], process = process, owner = owner, mode = mode, number = tonumber(number), isClaim = claim ~= '', endMs = ids[i + 1]
     }

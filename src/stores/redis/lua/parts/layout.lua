@@ -8,7 +8,7 @@
 --   format       1
 --   fence        the last fence
 --   ends         when the last of the leases ends, ms; absent if nobody holds
---   mode         of the holds if it is not `write`; of several modes, the one with the least limit
+--   mode         of the holds, `write` if it is absent; of several modes, the one with the least limit
 --   claims       how many of the holds were handed off and not renewed since, if any
 --   queued       `yes` if somebody waits; `front` if a waiter may stand before strangers
 --   tombstones   until when there may be a tombstone, ms
@@ -29,9 +29,9 @@
 -- KEYS[5] …:waiters, a hash
 --   w:<hold>     a waiter: "<process> <owner> <mode> <claim ms> <priority> <queued at, us>"
 --   c:<owner>    how many waiters are of the owner or its descendants
---   p:<process>  until when the process is live, ms; in a cluster also the server on which it listens in this slot
---   s:<process>  `suspended`: passed over until it polls; `owed`: it polled since, and is granted the next time even if it can't
---                be reached
+--   p:<process>  a process: "<until when it is live, ms> <state>"; in a cluster also the server on which it listens in this slot.
+--                `suspended` is passed over until it polls; `owed` polled since, and is granted the next time even if it can't
+--                be reached; others are `live`
 -- KEYS[6] …:tombstones, a zset; a half more if it had held
 --   <hold>       a release that came before its acquire -> until when that acquire is cancelled, ms
 --
@@ -46,4 +46,5 @@
 --@define PAGE_SIZE 64
 local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
-local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
+local nowUs = time[1] * 1e6 + time[2]
+local nowMs = math.floor(nowUs / 1000)

@@ -3,11 +3,17 @@
 local isCluster = string.find(channels, '{', 1, true)
 
 -- Reads a waiter. A waiter without its text was lost; nobody knows whose it was.
-local function readWaiter(id, text)
-  local process, owner, mode, claimMs, priority, sinceUs = string.match(
-    text or '- - write 0 0 0', '^(%S+) (%S+) (%S+) (%d+) (%S+) (%d+)$'
-  )
-  return {id = id, process = process, owner = owner, mode = mode, claimMs = claimMs, priority = priority, sinceUs = sinceUs}
+local function readWaiter(id)
+  local text = redis.call('HGET', waiters, 'w:' .. id) or '- - write 0 0 0'
+  local process, owner, mode, claimMs, priority, sinceUs = string.match(text, '^(%S+) (%S+) (%S+) (%d+) (%S+) (%d+)$')
+  return {
+    id = id, process = process, owner = owner, mode = mode, endMs = nowMs + claimMs, priority = priority, sinceUs = sinceUs,
+  }
+end
+
+-- Changes the state of a process. `known` is what is known of it.
+local function setState(name, known, state)
+  redis.call('HSET', waiters, 'p:' .. name, (string.gsub(known, ' %a+', ' ' .. state, 1)))
 end
 
 local function placeOf(sinceUs, priority, front)
@@ -18,19 +24,16 @@ end
 -- Removes a waiter. `fields` are, from a place on, those that count the waiters of its owner and of the owner's ancestors; `said`
 -- is what they say.
 local function dequeue(id, fields, said, from)
-  local over, left = {'w:' .. id}, nil
+  local over = {'w:' .. id}
   redis.call('ZREM', queue, id)
   for i = from, #fields do
     if tonumber(said[i] or 1) > 1 then
-      left = left or {}
-      left[#left + 1] = fields[i]
-      left[#left + 1] = said[i] - 1
+      redis.call('HINCRBY', waiters, fields[i], -1)
     else
       over[#over + 1] = fields[i]
     end
   end
   redis.call('HDEL', waiters, unpack(over))
-  if left then redis.call('HSET', waiters, unpack(left)) end
 end
 
 -- Nobody waits any more: nothing is kept of the processes.

@@ -47,14 +47,13 @@ end
 -- Removes the holds whose leases are over. A process that let a claim lapse is suspended, if it waits: one that does not would
 -- never poll, and nothing would end that. Returns the holds.
 local function dropExpired()
-  if count == 0 or not several and ends > nowMs then return {} end
+  if not hasExpired() then return {} end
   local ended = listHolds('-inf', nowMs, count)
   if #ended > 0 and ends <= nowMs then clear() end
   for _, hold in ipairs(ended) do
     if count > 0 then remove(hold.id, hold.owner, hold.isClaim) end
-    if hold.isClaim and queued and redis.call('HEXISTS', waiters, 'p:' .. hold.process) == 1 then
-      redis.call('HSET', waiters, 's:' .. hold.process, 'suspended')
-    end
+    local known = hold.isClaim and queued and redis.call('HGET', waiters, 'p:' .. hold.process)
+    if known then setState(hold.process, known, 'suspended') end
   end
   return ended
 end
