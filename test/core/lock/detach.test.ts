@@ -53,6 +53,21 @@ describe('A detached hold', () => {
     await job.end();
   });
 
+  it('lets in what waits for it in a service that the resuming request had called, at once and with the same fence', async () => {
+    const setup = setUp();
+    const token = await detached(setup);
+    const stranger = await queued(setup, { waitMs: 60_000 });
+    const caller = setup.job('T');
+    const called = setup.sibling().job('T');
+    const waiting = outcomeOf(called.in(() => lock.acquire('key', { waitMs: 60_000 })));
+    await setup.clock.settle();
+    expect(waiting.state).toBe('pending');
+    const resumed = await caller.in(() => resumeHold(token));
+    await waiting.settled;
+    expect(waiting.value).toMatchObject({ fence: resumed.fence });
+    expect(stranger.state).toBe('pending');
+  });
+
   it('is not renewed: its lease alone ends it, and then its waiter gets the key and its token is refused', async () => {
     const setup = setUp();
     const token = await detached(setup, 30_000);

@@ -107,6 +107,24 @@ export function describeTransfer({ harness, stage, describe, it, itQueues, expec
       expect((await process.granted(waiter)).holdId).toBe(waiter.holdId);
     });
 
+    itQueues(
+      'Waiters of the new owner and of its descendants are granted with it, and a stranger waits on',
+      async () => {
+        const process = await stage.process();
+        const from = stage.deafProcess().line();
+        await from.hold();
+        const stranger = await process.line().wait();
+        const same = await process.line('T').wait();
+        const below = await process.line('T/1').wait();
+        const to = stage.deafProcess().line('T');
+        expect((await from.transfer(to)).status).toBe('granted');
+        for (const waiter of [same, below]) expect((await process.granted(waiter)).holdId).toBe(waiter.holdId);
+        const { holds, waiters } = await stage.order();
+        expect([...holds].sort()).toEqual([to.holdId, same.holdId, below.holdId].sort());
+        expect(waiters).toEqual([stranger.holdId]);
+      },
+    );
+
     it('A force release tells the process of the new hold, and no other', async () => {
       const [before, after] = [await stage.process(), await stage.process()];
       const [from, to] = [before.line(), after.line()];
