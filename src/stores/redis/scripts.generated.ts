@@ -3,7 +3,7 @@ import type { RedisScript } from './scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: '941cf981c1867485bf0d5b7188b16c06d499c647',
+  sha1: '86683e2882dd54717d9745585925fdad2e61f1b5',
   source: `local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
@@ -31,8 +31,7 @@ end
 local isKept = raised == nowUs and math.floor(last / 6e7) == math.floor(raised / 6e7) and endMs - nowMs <= 4e4
 if not isKept then
 local untilMs = endMs
-local buriedUntilMs = tonumber(redis.call('HGET', lock, 'tombstones') or 0)
-local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedUntilMs) - nowMs + ttlMs + 1e5
+local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
 redis.call('PEXPIRE', lock, keepMs)
 end
 if raised == nowUs then return fence end
@@ -290,8 +289,7 @@ redis.call('HSET', lock, 'mode', leastMode)
 end
 if isKept then return end
 local untilMs = ends
-local buriedUntilMs = tonumber(redis.call('HGET', lock, 'tombstones') or 0)
-local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedUntilMs) - nowMs + ttlMs + 1e5
+local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
 redis.call('PEXPIRE', lock, keepMs)
 redis.call('PEXPIRE', holds, keepMs)
 redis.call('PEXPIRE', leases, keepMs)
@@ -388,8 +386,7 @@ end
 local isKept = raised == nowUs and math.floor(last / 6e7) == math.floor(raised / 6e7) and endMs - nowMs <= 4e4
 if not isKept then
 local untilMs = endMs
-local buriedUntilMs = tonumber(redis.call('HGET', lock, 'tombstones') or 0)
-local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedUntilMs) - nowMs + ttlMs + 1e5
+local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
 redis.call('PEXPIRE', lock, keepMs)
 end
 count, ends, leastMode, onlyId, onlyOwner, onlyProcess = 1, endMs, mode, hold, owner, process
@@ -472,8 +469,7 @@ if count == 1 and least > tonumber(fence) then
 fence = ARGV[8]
 redis.call('HSET', lock, 'fence', fence)
 local untilMs = ends
-local buriedUntilMs = tonumber(redis.call('HGET', lock, 'tombstones') or 0)
-local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedUntilMs) - nowMs + ttlMs + 1e5
+local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
 redis.call('PEXPIRE', lock, keepMs)
 end
 endMs = several and tonumber(redis.call('ZSCORE', leases, hold) or ends) or ends
@@ -500,8 +496,7 @@ end
 local isKept = raised == nowUs and math.floor(last / 6e7) == math.floor(raised / 6e7) and endMs - nowMs <= 4e4
 if not isKept then
 local untilMs = endMs
-local buriedUntilMs = tonumber(redis.call('HGET', lock, 'tombstones') or 0)
-local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedUntilMs) - nowMs + ttlMs + 1e5
+local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
 redis.call('PEXPIRE', lock, keepMs)
 end
 count, ends, leastMode, onlyId, onlyOwner, onlyProcess = 1, endMs, mode, hold, owner, process
@@ -601,13 +596,15 @@ return redis.call('ZRANGE', KEYS[1], '+inf', '(' .. nowMs, 'BYSCORE', 'REV', 'LI
 
 export const forceRelease: RedisScript = {
   name: 'force-release',
-  sha1: '06b3932136f8892f1959f8d7c67ae2eb1446cabd',
+  sha1: '18f1f3fe8fe661323f6eb575c9e9831cca91824c',
   source: `local ttlMs, channels, process = ARGV[2], ARGV[3], ''
 local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
 local nowMs = math.floor(nowUs / 1000)
-local format, fence, ends, queued = unpack(redis.call('HMGET', lock, 'format', 'fence', 'ends', 'queued'))
+local format, fence, ends, queued, buriedMs = unpack(redis.call(
+'HMGET', lock, 'format', 'fence', 'ends', 'queued', 'tombstones'
+))
 if format and format ~= '1' then return redis.error_reply('RLFORMAT the lock is of another format') end
 ends = tonumber(ends or 0)
 local several, leastMode, isMixed, claims, onlyId, onlyOwner, onlyProcess, grants
@@ -831,8 +828,7 @@ redis.call('HSET', lock, 'mode', leastMode)
 end
 if isKept then return end
 local untilMs = ends
-local buriedUntilMs = tonumber(redis.call('HGET', lock, 'tombstones') or 0)
-local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedUntilMs) - nowMs + ttlMs + 1e5
+local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
 redis.call('PEXPIRE', lock, keepMs)
 redis.call('PEXPIRE', holds, keepMs)
 redis.call('PEXPIRE', leases, keepMs)
@@ -928,8 +924,7 @@ end
 local isKept = raised == nowUs and math.floor(last / 6e7) == math.floor(raised / 6e7) and endMs - nowMs <= 4e4
 if not isKept then
 local untilMs = endMs
-local buriedUntilMs = tonumber(redis.call('HGET', lock, 'tombstones') or 0)
-local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedUntilMs) - nowMs + ttlMs + 1e5
+local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
 redis.call('PEXPIRE', lock, keepMs)
 end
 count, ends, leastMode, onlyId, onlyOwner, onlyProcess = 1, endMs, mode, hold, owner, process
@@ -999,13 +994,15 @@ return done(1)`,
 
 export const inspect: RedisScript = {
   name: 'inspect',
-  sha1: '3ee2add9754132e27a3f13f5e21f82c9c359c27c',
+  sha1: '4e13cd6b1ebb7e4f0b960f55873ae7f812eac4a5',
   source: `local channels = ''
 local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
 local nowMs = math.floor(nowUs / 1000)
-local format, fence, ends, queued = unpack(redis.call('HMGET', lock, 'format', 'fence', 'ends', 'queued'))
+local format, fence, ends, queued, buriedMs = unpack(redis.call(
+'HMGET', lock, 'format', 'fence', 'ends', 'queued', 'tombstones'
+))
 if format and format ~= '1' then return redis.error_reply('RLFORMAT the lock is of another format') end
 ends = tonumber(ends or 0)
 local several, leastMode, isMixed, claims, onlyId, onlyOwner, onlyProcess, grants
@@ -1123,13 +1120,15 @@ return {nowMs, held, waits}`,
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: '897816e6c5a76f111b62e12ab66257d8f041e14c',
+  sha1: 'b73e8bf38403ebe61a78fd569d41c2390f633fdc',
   source: `local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
 local nowMs = math.floor(nowUs / 1000)
 local hold, rememberMs, announced = ARGV[1], ARGV[2], ARGV[4]
-local format, fence, ends, queued, only = unpack(redis.call('HMGET', lock, 'format', 'fence', 'ends', 'queued', 'hold'))
+local format, fence, ends, queued, buriedMs, only = unpack(redis.call(
+'HMGET', lock, 'format', 'fence', 'ends', 'queued', 'tombstones', 'hold'
+))
 if format and format ~= '1' then return redis.error_reply('RLFORMAT the lock is of another format') end
 ends = tonumber(ends or 0)
 local isAlone, status = only == hold and ends > nowMs, nil
@@ -1291,8 +1290,8 @@ local held, number = not several and readHold(hold), nil
 if several then held, number = unpack(redis.call('HMGET', holds, 'h:' .. hold, 'o:' .. owner)) end
 local text = queued and not held and redis.call('HGET', waiters, 'w:' .. hold)
 status = held and 'released' or wasHeld and 'expired' or text and 'cancelled' or 'absent'
-local buriedMs = status == 'absent' and tonumber(redis.call('ZSCORE', tombstones, hold) or 0) or 0
-if buriedMs > nowMs then return done({buriedMs % 1 > 0 and 'released' or status, nowMs}) end
+local restMs = status == 'absent' and buriedMs and tonumber(redis.call('ZSCORE', tombstones, hold) or 0) or 0
+if restMs > nowMs then return done({restMs % 1 > 0 and 'released' or status, nowMs}) end
 if held then remove(hold, owner, string.find(held, ' claim', 1, true), number) end
 if text then
 local fields = fieldsOf('c:', owner, {})
@@ -1302,15 +1301,14 @@ if isOnly then sweep() end
 end
 end
 if rememberMs ~= '0' then
-local buriedMs = nowMs + rememberMs
+local restMs = nowMs + rememberMs
 redis.call('ZREMRANGEBYSCORE', tombstones, '-inf', nowMs)
-redis.call('ZADD', tombstones, 'NX', buriedMs + (status == 'released' and 0.5 or 0), hold)
-buriedMs = math.max(buriedMs, tonumber(redis.call('HGET', lock, 'tombstones') or 0))
+redis.call('ZADD', tombstones, 'NX', restMs + (status == 'released' and 0.5 or 0), hold)
+buriedMs = math.max(restMs, buriedMs or 0)
 redis.call('HSET', lock, 'format', '1', 'tombstones', buriedMs)
 redis.call('PEXPIRE', tombstones, buriedMs - nowMs)
 local untilMs = ends
-local buriedUntilMs = tonumber(redis.call('HGET', lock, 'tombstones') or 0)
-local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedUntilMs) - nowMs + ttlMs + 1e5
+local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
 redis.call('PEXPIRE', lock, keepMs)
 end
 local granted, taken, handOffWithin, tellGranted, handsOff, isPoll = {}, {}, nil, nil, true, false
@@ -1406,8 +1404,7 @@ end
 local isKept = raised == nowUs and math.floor(last / 6e7) == math.floor(raised / 6e7) and endMs - nowMs <= 4e4
 if not isKept then
 local untilMs = endMs
-local buriedUntilMs = tonumber(redis.call('HGET', lock, 'tombstones') or 0)
-local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedUntilMs) - nowMs + ttlMs + 1e5
+local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
 redis.call('PEXPIRE', lock, keepMs)
 end
 count, ends, leastMode, onlyId, onlyOwner, onlyProcess = 1, endMs, mode, hold, owner, process
@@ -1486,8 +1483,7 @@ redis.call('HSET', lock, 'mode', leastMode)
 end
 if isKept then return end
 local untilMs = ends
-local buriedUntilMs = tonumber(redis.call('HGET', lock, 'tombstones') or 0)
-local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedUntilMs) - nowMs + ttlMs + 1e5
+local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
 redis.call('PEXPIRE', lock, keepMs)
 redis.call('PEXPIRE', holds, keepMs)
 redis.call('PEXPIRE', leases, keepMs)
@@ -1579,14 +1575,14 @@ return done(reply)`,
 
 export const renew: RedisScript = {
   name: 'renew',
-  sha1: '7fda12a89101c7ae1253bdc953877bf22ac56e82',
+  sha1: '8046255e325ce2527bd8d0051a51e73a644db15b',
   source: `local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
 local nowMs = math.floor(nowUs / 1000)
 local hold, leaseMs, named, ttlMs = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
-local format, fence, ends, only, claims = unpack(redis.call(
-'HMGET', lock, 'format', 'fence', 'ends', 'hold', 'claims'
+local format, fence, ends, only, claims, buriedMs = unpack(redis.call(
+'HMGET', lock, 'format', 'fence', 'ends', 'hold', 'claims', 'tombstones'
 ))
 if format and format ~= '1' then return redis.error_reply('RLFORMAT the lock is of another format') end
 local endMs, granted, text = ends, fence, nil
@@ -1600,8 +1596,7 @@ if endMs <= nowMs or named < tonumber(granted) or named > tonumber(fence) then r
 endMs = math.max(endMs, nowMs + leaseMs)
 ends = math.max(endMs, tonumber(ends))
 local untilMs = ends
-local buriedUntilMs = tonumber(redis.call('HGET', lock, 'tombstones') or 0)
-local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedUntilMs) - nowMs + ttlMs + 1e5
+local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
 redis.call('PEXPIRE', lock, keepMs)
 redis.call('HSET', lock, 'ends', ends)
 if text then
@@ -1638,13 +1633,15 @@ return 1`,
 
 export const transfer: RedisScript = {
   name: 'transfer',
-  sha1: 'bbb8bc2bac4673c0483317cad912f1e086d9333d',
+  sha1: '73ae9e828d51a67398b00bb94f677e37846a96a5',
   source: `local process, owner, hold, mode, leaseMs, ttlMs, channels, before, rememberMs = unpack(ARGV)
 local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
 local nowMs = math.floor(nowUs / 1000)
-local format, fence, ends, queued = unpack(redis.call('HMGET', lock, 'format', 'fence', 'ends', 'queued'))
+local format, fence, ends, queued, buriedMs = unpack(redis.call(
+'HMGET', lock, 'format', 'fence', 'ends', 'queued', 'tombstones'
+))
 if format and format ~= '1' then return redis.error_reply('RLFORMAT the lock is of another format') end
 ends = tonumber(ends or 0)
 local several, leastMode, isMixed, claims, onlyId, onlyOwner, onlyProcess, grants
@@ -1798,7 +1795,7 @@ return several and tonumber(redis.call('ZSCORE', leases, id) or ends) or ends
 end
 if readHold(hold) then return done({'granted', nowMs, fence, endOf(hold)}) end
 local text, endMs = readHold(before), endOf(before)
-local isBuried = tonumber(redis.call('ZSCORE', tombstones, hold) or 0) > nowMs
+local isBuried = buriedMs and tonumber(redis.call('ZSCORE', tombstones, hold) or 0) > nowMs
 if not text or isBuried then return done({'lost', nowMs}) end
 local oldOwner, oldFence, claim = string.match(text, '^%S+ (%S+) %S+ (%d+) %d+(.*)$')
 local isInherited = isAncestor(owner, oldOwner)
@@ -1877,8 +1874,7 @@ redis.call('HSET', lock, 'mode', leastMode)
 end
 if isKept then return end
 local untilMs = ends
-local buriedUntilMs = tonumber(redis.call('HGET', lock, 'tombstones') or 0)
-local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedUntilMs) - nowMs + ttlMs + 1e5
+local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
 redis.call('PEXPIRE', lock, keepMs)
 redis.call('PEXPIRE', holds, keepMs)
 redis.call('PEXPIRE', leases, keepMs)
@@ -1907,8 +1903,7 @@ end
 local isKept = raised == nowUs and math.floor(last / 6e7) == math.floor(raised / 6e7) and endMs - nowMs <= 4e4
 if not isKept then
 local untilMs = endMs
-local buriedUntilMs = tonumber(redis.call('HGET', lock, 'tombstones') or 0)
-local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedUntilMs) - nowMs + ttlMs + 1e5
+local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
 redis.call('PEXPIRE', lock, keepMs)
 end
 count, ends, leastMode, onlyId, onlyOwner, onlyProcess = 1, endMs, mode, hold, owner, process
@@ -1916,15 +1911,14 @@ end
 if isInherited then remove(before, oldOwner, claim ~= '') end
 if rememberMs ~= '0' then
 local hold, status = before, 'released'
-local buriedMs = nowMs + rememberMs
+local restMs = nowMs + rememberMs
 redis.call('ZREMRANGEBYSCORE', tombstones, '-inf', nowMs)
-redis.call('ZADD', tombstones, 'NX', buriedMs + (status == 'released' and 0.5 or 0), hold)
-buriedMs = math.max(buriedMs, tonumber(redis.call('HGET', lock, 'tombstones') or 0))
+redis.call('ZADD', tombstones, 'NX', restMs + (status == 'released' and 0.5 or 0), hold)
+buriedMs = math.max(restMs, buriedMs or 0)
 redis.call('HSET', lock, 'format', '1', 'tombstones', buriedMs)
 redis.call('PEXPIRE', tombstones, buriedMs - nowMs)
 local untilMs = ends
-local buriedUntilMs = tonumber(redis.call('HGET', lock, 'tombstones') or 0)
-local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedUntilMs) - nowMs + ttlMs + 1e5
+local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
 redis.call('PEXPIRE', lock, keepMs)
 end
 local granted, taken, handOffWithin, tellGranted, handsOff = {}, {}, nil, nil, false
@@ -2020,8 +2014,7 @@ end
 local isKept = raised == nowUs and math.floor(last / 6e7) == math.floor(raised / 6e7) and endMs - nowMs <= 4e4
 if not isKept then
 local untilMs = endMs
-local buriedUntilMs = tonumber(redis.call('HGET', lock, 'tombstones') or 0)
-local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedUntilMs) - nowMs + ttlMs + 1e5
+local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
 redis.call('PEXPIRE', lock, keepMs)
 end
 count, ends, leastMode, onlyId, onlyOwner, onlyProcess = 1, endMs, mode, hold, owner, process
@@ -2092,13 +2085,15 @@ return done({'granted', nowMs, fence, endMs})`,
 
 export const wait: RedisScript = {
   name: 'wait',
-  sha1: '32b0863501e3bdbf393a87e6c7c41556df18a913',
+  sha1: '9870f93103c4ac87c9ed24f4fdd0619001aaa775',
   source: `local channels = ''
 local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
 local nowMs = math.floor(nowUs / 1000)
-local format, fence, ends, queued = unpack(redis.call('HMGET', lock, 'format', 'fence', 'ends', 'queued'))
+local format, fence, ends, queued, buriedMs = unpack(redis.call(
+'HMGET', lock, 'format', 'fence', 'ends', 'queued', 'tombstones'
+))
 if format and format ~= '1' then return redis.error_reply('RLFORMAT the lock is of another format') end
 ends = tonumber(ends or 0)
 local several, leastMode, isMixed, claims, onlyId, onlyOwner, onlyProcess, grants

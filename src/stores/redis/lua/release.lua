@@ -7,7 +7,9 @@
 -- Safe to repeat: it removes once. The first write is always one that maxmemory allows.
 --@include parts/layout
 local hold, rememberMs, announced = ARGV[1], ARGV[2], ARGV[4]
-local format, fence, ends, queued, only = unpack(redis.call('HMGET', lock, 'format', 'fence', 'ends', 'queued', 'hold'))
+local format, fence, ends, queued, buriedMs, only = unpack(redis.call(
+  'HMGET', lock, 'format', 'fence', 'ends', 'queued', 'tombstones', 'hold'
+))
 if format and format ~= FORMAT_NUMBER then return redis.error_reply('RLFORMAT the lock is of another format') end
 ends = tonumber(ends or 0)
 local isAlone, status = only == hold and ends > nowMs, nil
@@ -30,8 +32,8 @@ if not status then
   local text = queued and not held and redis.call('HGET', waiters, 'w:' .. hold)
   status = held and 'released' or wasHeld and 'expired' or text and 'cancelled' or 'absent'
   -- A repeat: the first one has handed the lock off.
-  local buriedMs = status == 'absent' and tonumber(redis.call('ZSCORE', tombstones, hold) or 0) or 0
-  if buriedMs > nowMs then return done({buriedMs % 1 > 0 and 'released' or status, nowMs}) end
+  local restMs = status == 'absent' and buriedMs and tonumber(redis.call('ZSCORE', tombstones, hold) or 0) or 0
+  if restMs > nowMs then return done({restMs % 1 > 0 and 'released' or status, nowMs}) end
   if held then remove(hold, owner, string.find(held, ' claim', 1, true), number) end
   if text then
     local fields = fieldsOf('c:', owner, {})

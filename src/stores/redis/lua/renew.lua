@@ -4,8 +4,8 @@
 -- Safe to repeat: an end never moves nearer, and what is gone is never made again.
 --@include parts/layout
 local hold, leaseMs, named, ttlMs = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
-local format, fence, ends, only, claims = unpack(redis.call(
-  'HMGET', lock, 'format', 'fence', 'ends', 'hold', 'claims'
+local format, fence, ends, only, claims, buriedMs = unpack(redis.call(
+  'HMGET', lock, 'format', 'fence', 'ends', 'hold', 'claims', 'tombstones'
 ))
 if format and format ~= FORMAT_NUMBER then return redis.error_reply('RLFORMAT the lock is of another format') end
 local endMs, granted, text = ends, fence, nil

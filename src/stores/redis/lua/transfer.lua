@@ -13,7 +13,7 @@ local function endOf(id)
 end
 if readHold(hold) then return done({'granted', nowMs, fence, endOf(hold)}) end
 local text, endMs = readHold(before), endOf(before)
-local isBuried = tonumber(redis.call('ZSCORE', tombstones, hold) or 0) > nowMs
+local isBuried = buriedMs and tonumber(redis.call('ZSCORE', tombstones, hold) or 0) > nowMs
 if not text or isBuried then return done({'lost', nowMs}) end
 local oldOwner, oldFence, claim = string.match(text, '^%S+ (%S+) %S+ (%d+) %d+(.*)$')
 -- To an ancestor: nobody else had the key in between.
