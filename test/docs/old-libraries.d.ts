@@ -3,13 +3,8 @@
 declare module 'async-lock';
 declare module 'redlock4';
 declare module 'redlock' {
-  export interface Lock {
-    release(): Promise<unknown>;
-  }
   export default class Redlock {
     constructor(clients: readonly unknown[], settings?: object);
-    on(event: 'error', listener: (error: Error) => void): void;
-    acquire(keys: readonly string[], ms: number): Promise<Lock>;
     using<T>(
       keys: readonly string[],
       ms: number,
