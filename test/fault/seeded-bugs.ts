@@ -171,8 +171,8 @@ export function withScriptBug(client: Redis, { script, code, instead }: ScriptBu
 
 export const releaseWithoutOwnerCheck: ScriptBug = {
   script: 'release',
-  code: 'if only == hold and',
-  instead: 'if only and',
+  code: 'only == hold and',
+  instead: 'only and',
 };
 
 export const renewalThatRecreates: ScriptBug = {
@@ -188,6 +188,6 @@ if only ~= hold then`,
 
 export const handOffToTheDead: ScriptBug = {
   script: 'release',
-  code: 'local function judge(name, said, state)',
-  instead: "local function judge(name, said, state)\ndo return 'live' end",
+  code: 'local function judge(name, known)',
+  instead: "local function judge(name, known)\ndo return 'live' end",
 };
