@@ -17,7 +17,7 @@ import type { Entry } from '../scope/scope-holds.ts';
 import { warnOfManyKeys, warnOfOverlap } from '../scope/warnings.ts';
 import type { AcquireTask, Cancellation } from '../wait/task.ts';
 import { type AcquireCaller, type AcquireMessage, acquireChannel, type Failure } from './acquire-channel.ts';
-import { assertNoCycle, branchObstacle } from './branch-obstacle.ts';
+import { branchObstacle, cycleError } from './branch-obstacle.ts';
 import { firstHold, type ScopedHold } from './hold.ts';
 import { isNotFree, tellFailed, tellGranted } from './outcome.ts';
 import { assertEnterable, assertNotOwnGuards, heldBy, lossOf, reenter } from './reentry.ts';
@@ -62,7 +62,8 @@ export function acquire(
     if (entered !== undefined) assertEnterable(scope, entered, options);
     if (entered !== undefined && isLocal(branch, entry, entered, asked.mode)) return reenter(branch, entered, asked);
     if (entered === undefined && asked.waitMs > 0) assertNotOwnGuards(scope, name, asked);
-    if (asked.reentrant !== false && asked.waitMs > 0) assertNoCycle(branch, name, asked.mode);
+    const cycle = asked.reentrant !== false && asked.waitMs > 0 ? cycleError(branch, name, asked.mode) : undefined;
+    if (cycle !== undefined) throw cycle;
     assertMode(runtime.client.capabilities, asked.mode, name);
     if (runtime.acquires.isClosed) throw new LocksClosedError(name);
   } catch (error) {
@@ -177,7 +178,9 @@ class Acquisition implements AcquireTask {
     const { holds, runtime } = work.scope;
     const isReentrant = settings.reentrant !== false;
     // Branches that come meanwhile must not enter without the store.
-    const obstacle = isReentrant ? branchObstacle(work, request, joined, () => holds.ask(this)) : undefined;
+    const obstacle = isReentrant
+      ? branchObstacle(work, this.name, request.mode, joined, () => holds.ask(this))
+      : undefined;
     if (obstacle === undefined) holds.ask(this);
     runtime.acquires.acquire(this, obstacle);
   }

@@ -2,7 +2,6 @@ import { onAbort } from '../base/abort-signals.ts';
 import type { Grant } from '../lease/grant.ts';
 import { DeadlockError } from '../model/errors.ts';
 import type { LockName } from '../model/key.ts';
-import type { HoldRequest } from '../model/store.ts';
 import type { HoldMode } from '../model/types.ts';
 import type { Branch } from '../scope/scope.ts';
 import type { Obstacle } from '../wait/task.ts';
@@ -10,14 +9,16 @@ import { lossOf } from './reentry.ts';
 
 /**
  * The branch of its own request that an acquire must wait for before it may ask the store; undefined if there is none. `joined` is
- * the grant beneath both: if that is lost, the wait fails. Calls `onFree` in the moment in which nothing is in the way.
+ * the grant beneath both: if that is lost, the wait fails. It fails, too, if a branch that ends leaves a hold to one that waits for it. Calls `onFree` in the moment in which nothing is in the way.
  */
 export function branchObstacle(
   branch: Branch,
-  { id, mode }: HoldRequest,
+  name: LockName,
+  mode: HoldMode,
   joined: Grant | undefined,
   onFree: () => void,
 ): Obstacle | undefined {
+  const { id } = name;
   const at = blockedAt(branch, id, mode);
   if (at === undefined) return undefined;
   let end = (): void => {};
@@ -26,9 +27,11 @@ export function branchObstacle(
     listen: (onEnd) => {
       const check = (): void => {
         const lost = joined?.lostError === undefined ? undefined : lossOf(branch.scope, joined);
-        if (lost === undefined && blockedAt(branch, id, mode) !== undefined) return;
-        if (lost === undefined) onFree();
-        onEnd(lost);
+        const isBlocked = lost === undefined && blockedAt(branch, id, mode) !== undefined;
+        const error = isBlocked ? cycleError(branch, name, mode) : lost;
+        if (isBlocked && error === undefined) return;
+        if (error === undefined) onFree();
+        onEnd(error);
       };
       const leave = at.scope.holds.wait({ id, branch: at, from: branch, mode, check });
       const unsubscribe = joined && onAbort(joined.signal, check);
@@ -49,14 +52,12 @@ function blockedAt(branch: Branch, id: string, mode: HoldMode): Branch | undefin
   return undefined;
 }
 
-/** Throws if a branch would wait for itself: a branch that has the key waits for it, or for one that does. */
-export function assertNoCycle(branch: Branch, { id, key, category }: LockName, mode: HoldMode): void {
+/** The error if a branch waits for itself, or would: a branch that has the key waits for it, or for one that does. */
+export function cycleError(branch: Branch, { id, key, category }: LockName, mode: HoldMode): DeadlockError | undefined {
   for (let around: Branch | undefined = branch; around !== undefined; around = around.scope.root.parent) {
     if (!around.scope.holds.isCycle({ id, branch: around, mode }, branch)) continue;
-    const { traceId } = branch;
-    throw new DeadlockError(
-      { key, category, cycle: [{ traceId, key }] },
-      'Branches of this request wait for each other',
-    );
+    const cycle = [{ traceId: branch.traceId, key }];
+    return new DeadlockError({ key, category, cycle }, 'Branches of this request wait for each other');
   }
+  return undefined;
 }

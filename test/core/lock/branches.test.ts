@@ -217,6 +217,36 @@ describe('Branches of one request', () => {
     expect(results.find(({ state }) => state === 'rejected')?.error).toBeInstanceOf(DeadlockError);
   });
 
+  it('Branches wait for each other, too, once one that has ended leaves its hold to one that waits: that is a deadlock', async () => {
+    const setup = setUp();
+    const ends = gate();
+    const outcomes: Outcome<unknown>[] = [];
+    await inJob(setup, async () => {
+      const first = lock.run('first', async () => {
+        const leaving = lock.run('other', async () => {
+          await lock.acquire('key');
+          await ends;
+        });
+        await setup.clock.advance(10);
+        outcomes.push(outcomeOf(lock.run('second', async () => undefined)));
+        await leaving;
+        await outcomes[0]?.settled;
+      });
+      const second = lock.run('second', async () => {
+        await setup.clock.advance(50);
+        outcomes.push(outcomeOf(lock.run('key', async () => undefined)));
+        await outcomes[1]?.settled;
+      });
+      const both = Promise.all([first, second]);
+      await setup.clock.advance(100);
+      ends.open();
+      await setup.clock.advance(100);
+      await both;
+    });
+    const errors = outcomes.map(({ error }) => error).filter((error) => error !== undefined);
+    expect(errors).toEqual([expect.any(DeadlockError)]);
+  });
+
   it('A wait for another branch fails when the grant beneath is lost', async () => {
     const setup = setUp();
     const go = gate();
