@@ -73,14 +73,14 @@ it('CONTRIBUTING.md lists the files that run with `MATRIX=all` alone, which exis
 });
 
 describe.each([
-  ['docs/concepts/release.md', 'situation', 'Releases', 10],
-  ['docs/concepts/promises.md', 'what happens', 'Faults', 10],
-])('The promises of %s', (usersPage, head, title, atLeast) => {
+  ['docs/concepts/release.md', 'situation', 'Releases'],
+  ['docs/concepts/promises.md', 'what happens', 'Faults'],
+])('The promises of %s', (usersPage, head, title) => {
   const all = tablesOf(sectionOf(readDocument(page), title), head).map(withoutLinks);
 
   it('are rows of test/PROMISES.md, word for word', () => {
     const promised = tablesOf(readDocument(usersPage), head).map(withoutLinks);
-    expect(promised.length).toBeGreaterThanOrEqual(atLeast);
+    expect(promised.length).toBeGreaterThan(4);
     const known = all.map(([what, result]) => [what, result]);
     for (const [what, result] of promised) expect(known).toContainEqual([what, result]);
   });
