@@ -1,5 +1,6 @@
 import { readName } from '../core/model/key.ts';
 import { permitsOf } from '../core/model/lock-info.ts';
+import { branchOf, traceIdOf } from '../core/model/owner.ts';
 import { detachedProcess, instanceOf } from '../core/model/process-name.ts';
 import type { InspectReply } from '../core/model/store.ts';
 import type { HoldMode, PermitsInfo } from '../core/model/types.ts';
@@ -26,7 +27,10 @@ export interface LockRow {
 
 /** Who has the lock: of several, the first. */
 export interface Holder {
-  readonly owner: string;
+  /** Absent if the hold is detached. */
+  readonly traceId?: string;
+  /** The path of its branch below the trace; empty for the root. */
+  readonly branch: string;
   /** The process that asked for it, if it is known; `detached` if it belongs to none. */
   readonly instance?: string;
   readonly mode: HoldMode;
@@ -38,7 +42,8 @@ export interface Holder {
 
 /** Who waits. */
 export interface Waiter {
-  readonly owner: string;
+  readonly traceId: string;
+  readonly branch: string;
   readonly instance?: string;
 }
 
@@ -59,7 +64,8 @@ export function lockRow(id: string, reply: InspectReply): LockRow | undefined {
     ...(permits !== undefined && { permits }),
     ...(first !== undefined && {
       holder: {
-        owner: first.owner,
+        ...traceIn(first.owner),
+        branch: branchOf(first.owner),
         ...instanceIn(first.process),
         mode: first.mode,
         fence: first.fence,
@@ -69,9 +75,18 @@ export function lockRow(id: string, reply: InspectReply): LockRow | undefined {
     }),
     holds: holds.length,
     waiters: waiters.length,
-    next: waiters.slice(0, maxNext).map(({ owner, process }) => ({ owner, ...instanceIn(process) })),
+    next: waiters.slice(0, maxNext).map(({ owner, process }) => ({
+      traceId: traceIdOf(owner),
+      branch: branchOf(owner),
+      ...instanceIn(process),
+    })),
     ...(sinceMs.length > 0 && { waitingSinceMs: Math.min(...sinceMs) }),
   };
+}
+
+function traceIn(owner: string): { readonly traceId?: string } {
+  const traceId = traceIdOf(owner);
+  return traceId === '' ? {} : { traceId };
 }
 
 function instanceIn(process: string): { readonly instance?: string } {

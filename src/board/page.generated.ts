@@ -454,7 +454,7 @@ export class Filters {
   }
 }
 `,
-  'format.mjs': `// Numbers and times as people read them.
+  'format.mjs': `// Numbers, times and branches as people read them.
 
 /**
  * A duration, in the two largest units that matter. Below ten seconds with tenths: most locks live that short.
@@ -479,6 +479,15 @@ export function duration(ms) {
  */
 export function counted(number, one, many = \`\${one}s\`) {
   return \`\${number.toLocaleString('en')} \${number === 1 ? one : many}\`;
+}
+
+/**
+ * The path of a branch, its trace first.
+ * @param {{ traceId?: string | undefined, branch: string }} of
+ */
+export function branchPath({ traceId, branch }) {
+  if (traceId === undefined) return 'a detached hold';
+  return branch === '' ? traceId : \`\${traceId}/\${branch}\`;
 }
 
 /** @param {number} number */
@@ -517,7 +526,7 @@ function two(number) {
       <search>
       <form id="filters">
         <label class="grow">
-          <span>Find a key, an owner or an instance</span>
+          <span>Find a key, a trace or an instance</span>
           <input id="text" type="search" autocomplete="off" spellcheck="false" placeholder="order:42" />
         </label>
         <label>
@@ -535,7 +544,7 @@ function two(number) {
             <thead>
               <tr>
                 <th scope="col"><button type="button" class="sort" data-sort="key">Key</button></th>
-                <th scope="col"><button type="button" class="sort" data-sort="owner">Held by</button></th>
+                <th scope="col"><button type="button" class="sort" data-sort="holder">Held by</button></th>
                 <th scope="col" class="column-instance detail"><button type="button" class="sort" data-sort="instance">Instance</button></th>
                 <th scope="col" class="number column-time"><button type="button" class="sort" data-sort="held">Held for</button></th>
                 <th scope="col" class="number column-time detail"><button type="button" class="sort" data-sort="lease">Lease left</button></th>
@@ -589,7 +598,7 @@ function two(number) {
 `,
   'line.mjs': `// One line of the table. What happens to its lock is written once, its times again and again while it is seen.
 
-import { counted, duration } from './format.mjs';
+import { branchPath, counted, duration } from './format.mjs';
 
 /** @typedef {import('../lock-row.ts').LockRow} LockRow */
 
@@ -600,7 +609,7 @@ export class Line {
   node = element('tr', 'line');
   #button = element('button', 'key');
   #category = element('span', 'category');
-  #owner = element('td', 'cell name');
+  #holder = element('td', 'cell name');
   #instance = element('td', 'cell name detail');
   #held = element('td', 'cell number');
   #lease = element('td', 'cell number detail');
@@ -616,13 +625,13 @@ export class Line {
     key.scope = 'row';
     key.append(this.#button, this.#category);
     // What the head of a column says, for cards, which have none.
-    this.#owner.dataset.label = 'owner';
+    this.#holder.dataset.label = 'held by';
     this.#instance.dataset.label = 'instance';
     this.#held.dataset.label = 'held';
     this.#lease.dataset.label = 'of the lease left';
     this.#waiters.dataset.label = 'waiting';
     this.#wait.dataset.label = 'longest wait';
-    this.node.append(key, this.#owner, this.#instance, this.#held, this.#lease, this.#waiters, this.#wait);
+    this.node.append(key, this.#holder, this.#instance, this.#held, this.#lease, this.#waiters, this.#wait);
   }
 
   /**
@@ -632,10 +641,10 @@ export class Line {
   fill({ key, category, holder, permits, holds, waiters }) {
     write(this.#button, key);
     write(this.#category, category ?? '');
-    write(this.#owner, holder?.owner ?? 'nobody');
-    this.#owner.classList.toggle('note', holder?.mode === 'read' || holder?.mode === 'permit');
+    write(this.#holder, holder === undefined ? 'nobody' : branchPath(holder));
+    this.#holder.classList.toggle('note', holder?.mode === 'read' || holder?.mode === 'permit');
     const readers = holds > 1 ? counted(holds, 'reader') : 'reads';
-    this.#owner.dataset.note =
+    this.#holder.dataset.note =
       permits === undefined ? readers : \`\${permits.held} of \${counted(permits.limit, 'permit')}\`;
     write(this.#instance, holder?.instance ?? '–');
     write(this.#waiters, waiters === 0 ? '–' : waiters.toLocaleString('en'));
@@ -1036,7 +1045,7 @@ dialog .warning {
 `,
   'panel.mjs': `// One lock in full: all who hold it, and all who wait for it in the order of their turns.
 
-import { counted, duration } from './format.mjs';
+import { branchPath, counted, duration } from './format.mjs';
 
 /**
  * @typedef {{ id: string, key: string, category?: string, permits?: Permits, holds: Hold[], waiters: Waiter[] }} Lock
@@ -1164,10 +1173,11 @@ export class Panel {
 /** @param {Lock} lock */
 function holders({ holds, permits }) {
   if (holds.length === 0) return [make('p', 'nobody', 'Nobody. It is free, or its next holder is about to take it.')];
-  return holds.map(({ owner, instance, isDetached, mode, fence, holdId }) => {
+  return holds.map(({ traceId, branch, instance, isDetached, mode, fence, holdId }) => {
     const list = make('dl', 'holder');
     list.append(
-      ...pair('Owner', make('code', '', owner)),
+      ...(traceId === undefined ? [] : pair('Trace', make('code', '', traceId))),
+      ...(branch === '' ? [] : pair('Branch', make('code', '', branch))),
       ...(instance === undefined ? [] : pair('Instance', make('code', '', instance))),
       ...(isDetached ? pair('Instance', make('span', '', 'none, it is detached')) : []),
       ...pair('Held for', make('span', 'time')),
@@ -1190,10 +1200,10 @@ function meaningOf(mode, permits) {
 }
 
 /** @param {Waiter} waiter */
-function waiter({ owner, instance, mode, priority }) {
+function waiter({ traceId, branch, instance, mode, priority }) {
   const item = make('li', 'waiter');
   const who = make('span', 'who');
-  who.append(make('code', '', owner));
+  who.append(make('code', '', branchPath({ traceId, branch })));
   const notes = [instance, mode === 'read' ? 'reads' : undefined, priority === 0 ? undefined : \`priority \${priority}\`];
   const note = notes.filter((each) => each !== undefined).join(' · ');
   if (note !== '') who.append(make('span', 'remark', note));
@@ -1231,7 +1241,7 @@ function element(id) {
 `,
   'release.mjs': `// Breaking a lock: a reason, a confirmation, and the fence that was seen.
 
-import { duration } from './format.mjs';
+import { branchPath, duration } from './format.mjs';
 
 /** @typedef {import('./panel.mjs').Lock} Lock */
 
@@ -1268,7 +1278,7 @@ export class ReleaseDialog {
       'Takes ',
       code(lock.key),
       ' from ',
-      code(holder.owner),
+      code(branchPath(holder)),
       \`\${others}\${where}, held for \${duration(holder.heldMs)}.\`,
     );
     this.#reason.value = '';
@@ -1610,11 +1620,12 @@ thead th {
   'table.mjs': `// The table: a line for each lock that matches the filter, in order. A change touches the lines that it is about, the clock
 // those that are seen.
 
+import { branchPath } from './format.mjs';
 import { Line } from './line.mjs';
 
 /**
  * @typedef {import('../lock-row.ts').LockRow} LockRow
- * @typedef {'key' | 'owner' | 'instance' | 'held' | 'lease' | 'waiters' | 'wait'} Column
+ * @typedef {'key' | 'holder' | 'instance' | 'held' | 'lease' | 'waiters' | 'wait'} Column
  * @typedef {object} Entry
  * @property {LockRow} row
  * @property {string} words What the filter looks through.
@@ -1634,14 +1645,14 @@ const linesPerFrame = 100;
  */
 const values = {
   key: (row) => row.key,
-  owner: (row) => row.holder?.owner,
+  holder: (row) => row.holder && branchPath(row.holder),
   instance: (row) => row.holder?.instance,
   held: (row) => row.holder && -row.holder.sinceMs,
   lease: (row) => row.holder?.endMs,
   waiters: (row) => row.waiters,
   wait: (row) => (row.waitingSinceMs === undefined ? undefined : -row.waitingSinceMs),
 };
-const texts = new Set(['key', 'owner', 'instance']);
+const texts = new Set(['key', 'holder', 'instance']);
 
 export class LockTable {
   /** Called with how many locks are shown, of how many, whenever that may have changed. @type {(shown: number, all: number) => void} */
@@ -1676,7 +1687,7 @@ export class LockTable {
     table.tBodies[0]?.replaceWith(this.#body);
     this.#body.addEventListener('click', ({ target }) => {
       const id = target instanceof Element && target.closest('tr')?.dataset.id;
-      // Not at the end of a drag that marks an owner to copy it.
+      // Not at the end of a drag that marks a trace id to copy it.
       if (id && getSelection()?.isCollapsed !== false) onSelect(id);
     });
     this.#body.addEventListener('pointerenter', () => this.#keepStill(true));
@@ -1695,8 +1706,9 @@ export class LockTable {
 
   /** @param {LockRow} row */
   set(row) {
-    const owners = [row.holder?.owner, row.holder?.instance, ...row.next.flatMap(Object.values)];
-    const words = [row.key, row.category, ...owners].join('\\n').toLowerCase();
+    const named = [...(row.holder === undefined ? [] : [row.holder]), ...row.next];
+    const who = named.flatMap((each) => [branchPath(each), each.instance]);
+    const words = [row.key, row.category, ...who].join('\\n').toLowerCase();
     const known = this.#entries.get(row.id);
     const entry = { row, words, line: known?.line, isSeen: known?.isSeen ?? false, isGone: false };
     entry.line?.fade(false);

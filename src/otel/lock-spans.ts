@@ -68,7 +68,7 @@ export class LockSpans {
     this.#end(span, error, outcome === 'refused' && !isStoreError(error));
   }
 
-  /** Says who blocks an acquire: by links to holds of this process; else, after a while, by the owner that the store names. */
+  /** Says who blocks an acquire: by links to holds of this process; else, after a while, by the trace and branch that the store names. */
   waits(event: LockEvent): void {
     const acquire = this.#acquires.get(event.holdId);
     if (acquire === undefined) return;
@@ -126,7 +126,8 @@ export class LockSpans {
       'reenlock.lock.name': this.#names.of(lock),
       ...(this.#showsKeys ? { 'reenlock.lock.key': lock.key } : {}),
       'reenlock.lock.mode': lock.mode,
-      'reenlock.lock.owner': lock.owner,
+      'reenlock.lock.trace_id': lock.traceId,
+      'reenlock.lock.branch': lock.branch,
     };
   }
 
@@ -136,7 +137,9 @@ export class LockSpans {
     // A failure is told by the event `storeError`.
     const info = await context.with(trace.setSpan(caller, span), inspect).catch(() => undefined);
     const [holder] = info?.holds ?? [];
-    if (holder !== undefined && span.isRecording()) span.setAttribute('reenlock.blocked_by', holder.owner);
+    if (holder === undefined || !span.isRecording()) return;
+    if (holder.traceId !== undefined) span.setAttribute('reenlock.blocked_by.trace_id', holder.traceId);
+    span.setAttribute('reenlock.blocked_by.branch', holder.branch);
   }
 }
 

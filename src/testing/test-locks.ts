@@ -5,6 +5,7 @@ import { LockConfigError } from '../core/model/errors.ts';
 import { lockEventNames } from '../core/model/events.ts';
 import { checkedName, readName } from '../core/model/key.ts';
 import { acquireRules, checkAcquireOptions } from '../core/model/options.ts';
+import { pathOf } from '../core/model/owner.ts';
 import { checkOptions, checkValue, oneOf, wholeNumber } from '../core/model/validate.ts';
 import { buildLocks, configure, runtimeOf, unconfigure } from '../core/runtime/locks.ts';
 import { Scope } from '../core/scope/scope.ts';
@@ -148,8 +149,8 @@ async function leftIn(store: FaultyStore): Promise<readonly string[]> {
     left = locks.map(({ id, holds, waiters }) => {
       const { key, category } = readName(id);
       const name = category === undefined ? `\`${key}\`` : `\`${key}\` of category \`${category}\``;
-      const held = holds.map(({ owner }) => `held by ${owner}`);
-      const waited = waiters.map(({ owner }) => `waited for by ${owner}`);
+      const held = holds.map(({ owner }) => `held by ${pathOf(owner) || 'nobody, as it is detached'}`);
+      const waited = waiters.map(({ owner }) => `waited for by ${pathOf(owner)}`);
       return `${name} ${[...held, ...waited].join(', ')}`;
     });
     if (left.length === 0) break;

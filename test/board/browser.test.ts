@@ -169,7 +169,7 @@ describe('The board in a browser', () => {
     await page.getByRole('button', { name: 'Release the lock' }).click();
     expect((await reply).status()).toBe(409);
     await page.getByText('The lock has changed hands since you looked. Nothing was released.').waitFor();
-    expect((await scene.locks.inspect('order:42')).holds).toMatchObject([{ owner: 'the-waiter' }]);
+    expect((await scene.locks.inspect('order:42')).holds).toMatchObject([{ traceId: 'the-waiter', branch: '' }]);
     expect(scene.forced).toEqual([]);
   });
 
@@ -208,7 +208,7 @@ describe('The board in a browser', () => {
     expect(await row(page, 'order:42').count()).toBe(0);
   });
 
-  it('The board shows a key, a category and an owner as text only', async () => {
+  it('The board shows a key, a category and a trace as text only', async () => {
     const scene = await Scene.start(host, {
       authorize: () => ({ name: '<b onmouseover="window.isHacked=1">ann</b>', mayForceRelease: true }),
     });

@@ -44,7 +44,15 @@ describe.each(boardHosts)('A forced release on the board ($name)', ({ listener }
     expect(seen).toMatchObject({
       key: 'order:42',
       category: 'shop',
-      holds: [{ owner: 'holder', fence: held.fence, heldMs: expect.any(Number), remainingMs: expect.any(Number) }],
+      holds: [
+        {
+          traceId: 'holder',
+          branch: '',
+          fence: held.fence,
+          heldMs: expect.any(Number),
+          remainingMs: expect.any(Number),
+        },
+      ],
       waiters: [],
     });
     const { status, body } = await release({ id: seen.id, fence: held.fence, reason: ' stuck, ticket 7 ' });

@@ -41,16 +41,20 @@ describe.each(boardHosts)('The stream of the board ($name)', ({ listener }) => {
     expect(row).toMatchObject({
       key: 'order:42',
       category: 'shop',
-      holder: { owner: 'holder', mode: 'write', fence: held.fence },
+      holder: { traceId: 'holder', branch: '', mode: 'write', fence: held.fence },
       holds: 1,
       waiters: 0,
       next: [],
     });
     const waiting = hold('waiter', 'order:42', { category: 'shop' });
     const [busy] = (await stream.until((rows) => [...rows.values()].some(({ waiters }) => waiters > 0))).values();
-    expect(busy).toMatchObject({ holder: { owner: 'holder' }, waiters: 1, next: [{ owner: 'waiter' }] });
+    expect(busy).toMatchObject({
+      holder: { traceId: 'holder', branch: '' },
+      waiters: 1,
+      next: [{ traceId: 'waiter', branch: '' }],
+    });
     await held.release();
-    await stream.until((rows) => [...rows.values()].some(({ holder }) => holder?.owner === 'waiter'));
+    await stream.until((rows) => [...rows.values()].some(({ holder }) => holder?.traceId === 'waiter'));
     await (await waiting).release();
     expect((await stream.next('update', ({ gone = [] }) => gone.length > 0)).gone).toEqual([row?.id]);
   });

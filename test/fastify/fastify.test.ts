@@ -4,6 +4,7 @@ import { createLocks, getLock, type Locks, lock, runInTrace } from 'reenlock';
 import * as express from 'reenlock/express';
 import { closeServer, lockOn, sendProblem, traceContext } from 'reenlock/fastify';
 import { gate } from '../support/gate.ts';
+import { pathOf } from '../support/path-of.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
 import { until } from '../support/until.ts';
 
@@ -33,7 +34,7 @@ describe('Fastify', () => {
     const guard = lockOn((request) => (request.body as { id: string }).id);
     app.post('/orders', { preHandler: guard }, async ({ lock: held }) => ({
       key: held?.key,
-      owner: await getLock('42').run(({ owner }) => owner),
+      owner: await getLock('42').run(pathOf),
     }));
     const { text } = await ask('/orders', {
       method: 'POST',
@@ -128,11 +129,11 @@ describe('Fastify', () => {
         app.get('/', handlerTimeout === undefined ? limited : { preHandler: lockOn('k') }, async () => {
           await work;
           // Re-enters: the work is not over.
-          await getLock('k').run(({ owner }) => expect(owner).toBe('first'));
+          await getLock('k').run((hold) => expect(pathOf(hold)).toBe('first'));
           done.open();
         });
         expect((await ask('/', { headers: { 'X-Trace-Id': 'first' } })).status).toBe(503);
-        expect((await locks.inspect('k')).holds.map(({ owner }) => owner)).toEqual(['first']);
+        expect((await locks.inspect('k')).holds.map((each) => pathOf(each))).toEqual(['first']);
         work.open();
         await done;
         await until(async () => (await locks.inspect('k')).holds.length === 0);

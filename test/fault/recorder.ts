@@ -3,6 +3,7 @@ import {
   type AcquireOptions,
   type BatchHold,
   type Hold,
+  type LockEvent,
   type LockEvents,
   type Locks,
   lock,
@@ -11,6 +12,7 @@ import {
 } from '../../src/core/index.ts';
 import type { AcquireReply, LockStore, StoreMessage } from '../../src/core/model/store.ts';
 import { gate } from '../support/gate.ts';
+import { pathOf } from '../support/path-of.ts';
 import type { Entry } from './history.ts';
 
 /** A hold of a job of its own, with the name that the history has for it. */
@@ -88,30 +90,32 @@ export class Recorder {
   /** Listens to a `Locks` whose store is `watched`. */
   follow(locks: Locks): Locks {
     this.#locks = locks;
-    locks.on('waiting', ({ key, owner, holdId }) => this.#note('queued', { key, owner, hold: holdId }));
+    locks.on('waiting', (event) => this.#note('queued', askedBy(event)));
     for (const event of ['granted', 'resumed'] as const) {
-      locks.on(event, ({ key, owner, holdId }) => {
+      locks.on(event, (granted) => {
+        const { key, owner, hold } = askedBy(granted);
         const name = `${owner} ${key}`;
-        this.#granted.set(name, [...(this.#granted.get(name) ?? []), holdId]);
+        this.#granted.set(name, [...(this.#granted.get(name) ?? []), hold]);
       });
     }
-    locks.on('detached', ({ key, owner, holdId }) => this.#note('released', { key, owner, hold: holdId }));
-    locks.on('renewed', ({ key, owner, holdId }) => {
-      const hold = this.#held.get(holdId);
-      if (hold !== undefined) this.#note('renewed', { key, owner, hold: holdId }, hold);
+    locks.on('detached', (event) => this.#note('released', askedBy(event)));
+    locks.on('renewed', (event) => {
+      const hold = this.#held.get(event.holdId);
+      if (hold !== undefined) this.#note('renewed', askedBy(event), hold);
     });
-    locks.on('released', ({ key, owner, holdId }) => {
-      this.#note('released', { key, owner, hold: holdId });
+    locks.on('released', (event) => {
+      const { key, owner, hold } = askedBy(event);
+      this.#note('released', { key, owner, hold });
       // One that a batch had before it was complete.
       const granted = this.#granted.get(`${owner} ${key}`);
-      if (granted?.includes(holdId)) granted.splice(granted.indexOf(holdId), 1);
+      if (granted?.includes(hold)) granted.splice(granted.indexOf(hold), 1);
     });
     for (const [event, code] of Object.entries(ends) as [keyof typeof ends, string][]) {
-      locks.on(event, ({ key, owner, holdId }: LockEvents[typeof event]) => {
-        if (this.#asked.has(holdId)) this.#note('refused', { key, owner, hold: holdId, code });
+      locks.on(event, (ended: LockEvents[typeof event]) => {
+        if (this.#asked.has(ended.holdId)) this.#note('refused', { ...askedBy(ended), code });
       });
     }
-    locks.on('lost', ({ key, owner, holdId }) => this.#note('lost', { key, owner, hold: holdId }));
+    locks.on('lost', (event) => this.#note('lost', askedBy(event)));
     return locks;
   }
 
@@ -189,7 +193,8 @@ export class Recorder {
 
   /** Writes that a request's guard let it in, and returns the hold's id. */
   enter(hold: Hold): string {
-    const { owner, key } = hold;
+    const { key } = hold;
+    const owner = pathOf(hold);
     const id = this.#granted.get(`${owner} ${key}`)?.shift() as string;
     this.#held.set(id, hold);
     this.#note('granted', { key, owner, hold: id, fence: hold.fence }, hold);
@@ -247,4 +252,9 @@ export class Recorder {
     const leftMs = hold?.remainingMs();
     this.#write({ at, kind, process: this.#process, ...what, leftMs });
   }
+}
+
+/** Whose acquire an event is about. */
+function askedBy(event: LockEvent): { readonly key: string; readonly owner: string; readonly hold: string } {
+  return { key: event.key, owner: pathOf(event), hold: event.holdId };
 }

@@ -3,6 +3,7 @@ import type { HoldRequest, LockStore } from '../../src/core/model/store.ts';
 import { buildLocks } from '../../src/core/runtime/locks.ts';
 import { RedisStore } from '../../src/stores/redis/redis-store.ts';
 import { ManualClock } from '../support/clock/manual-clock.ts';
+import { pathOf } from '../support/path-of.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
 import { useRedis } from '../support/redis/redis-stage.ts';
 import { FakeStore } from '../support/stores/fake-store.ts';
@@ -228,7 +229,7 @@ describe('The history of a script with a seeded bug', () => {
     async ({ store, processes }: Scene) => {
       const [a, b, c] = processes as [Recorder, Recorder, Recorder];
       const first = await a.acquire(key);
-      const request = store.requestOf(first.hold.owner);
+      const request = store.requestOf(pathOf(first.hold));
       const second = b.acquire(key);
       await until(async () => (await store.inspect(key)).waiters.length === 1);
       const third = c.acquire(key);

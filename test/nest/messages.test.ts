@@ -26,6 +26,7 @@ import { LockOn, LocksModule, RunInTrace } from 'reenlock/nest';
 import { createTestLocks, type TestLocks } from 'reenlock/testing';
 import { lastValueFrom, of } from 'rxjs';
 import { LockErrorFilter } from '../../src/nest/error-filter.ts';
+import { pathOf } from '../support/path-of.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
 
 let locks: TestLocks;
@@ -49,7 +50,7 @@ class Messages {
   async ship(key: string): Promise<object> {
     const held = await lock.acquire(key, { waitMs: 0 });
     // Re-enters; the rest is released at the end of the method.
-    return getLock(key).run((inner) => ({ isSame: inner.owner === held.owner, isOver: currentTrace()?.isOver }));
+    return getLock(key).run((inner) => ({ isSame: pathOf(inner) === pathOf(held), isOver: currentTrace()?.isOver }));
   }
 
   @RunInTrace()
@@ -129,7 +130,7 @@ describe('A method with `@RunInTrace`', () => {
   class Jobs {
     @RunInTrace()
     async nightly(): Promise<unknown> {
-      return lock.run('k', ({ owner }) => owner);
+      return lock.run('k', pathOf);
     }
   }
 

@@ -34,6 +34,7 @@ import { createTestLocks, type TestLocks } from 'reenlock/testing';
 import { concat, defer, from, of } from 'rxjs';
 import { type Gate, gate } from '../support/gate.ts';
 import { Http2Client } from '../support/http/http2-client.ts';
+import { pathOf } from '../support/path-of.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
 import { until } from '../support/until.ts';
 import { recordWarnings } from '../support/warnings.ts';
@@ -102,7 +103,7 @@ describe.each<readonly [string, () => AbstractHttpAdapter]>([
         return {
           newest: newest?.key,
           all: [...(all?.keys() ?? [])],
-          owner: await getLock(id).run((hold) => hold.owner),
+          owner: await getLock(id).run(pathOf),
         };
       }
     }
@@ -356,7 +357,7 @@ describe.each<readonly [string, () => AbstractHttpAdapter]>([
     const root = { module: class Root {}, imports: [LocksModule.forRoot({ locks, trust: 'all' })] };
     app = await NestFactory.create(root, createAdapter(), { logger });
     app.use(traceContext({ locks, trust: 'all' }));
-    app.use((_req: unknown, res: { end(text: string): void }) => void lock.run('k', ({ owner }) => res.end(owner)));
+    app.use((_req: unknown, res: { end(text: string): void }) => void lock.run('k', (hold) => res.end(pathOf(hold))));
     await app.listen(0, '127.0.0.1');
     expect(await (await fetch(await app.getUrl(), { headers: { 'X-Trace-Id': 'mine' } })).text()).toBe('mine');
   });
@@ -438,7 +439,7 @@ it('An application on HTTP/2 guards its routes, and is closed when its clients h
     async get(@Req() { lock: hold }: LockedRequest): Promise<string> {
       inside.open();
       await work;
-      return String(hold?.owner);
+      return String(pathOf(hold));
     }
   }
   const imports = [LocksModule.forRoot({ locks, trust: 'all' })];

@@ -20,6 +20,7 @@ import { LockOn, LocksModule } from 'reenlock/nest';
 import { createTestLocks, type TestLocks } from 'reenlock/testing';
 import { catchError, from, NEVER, type Observable, raceWith, throwError } from 'rxjs';
 import { type Gate, gate } from '../support/gate.ts';
+import { pathOf } from '../support/path-of.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
 import { until } from '../support/until.ts';
 
@@ -54,7 +55,7 @@ async function transfer(): Promise<string> {
   inside.open();
   await work;
   // Re-enters: the work is not over.
-  await getLock('k').run(({ owner }) => void seen.push(`done by ${owner}`));
+  await getLock('k').run((hold) => void seen.push(`done by ${pathOf(hold)}`));
   return 'done';
 }
 
@@ -142,7 +143,7 @@ describe.each<readonly [string, () => AbstractHttpAdapter]>([
   }
 
   async function holders(): Promise<readonly string[]> {
-    return (await locks.inspect('k')).holds.map(({ owner }) => owner);
+    return (await locks.inspect('k')).holds.map((each) => pathOf(each));
   }
 
   const released = (): Promise<unknown> => until(holders, ({ length }) => length === 0);

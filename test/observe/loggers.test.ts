@@ -59,7 +59,7 @@ describe('Loggers', () => {
 
   it('util.inspect shows the code, key and category of an error, and who holds the key', async () => {
     const text = inspect(await refusal());
-    for (const part of ["code: 'ERR_LOCK_TIMEOUT'", "key: 'order:42'", "category: 'orders'", "owner: 'secret-owner'"])
+    for (const part of ["code: 'ERR_LOCK_TIMEOUT'", "key: 'order:42'", "category: 'orders'", "traceId: 'secret-owner'"])
       expect(text).toContain(part);
   });
 

@@ -78,7 +78,7 @@ function byStart(a: ReadableSpan, b: ReadableSpan): number {
 function describeSpan(span: ReadableSpan): string {
   const blocker = (spanId: string): string => {
     const holder = spans().find((each) => each.spanContext().spanId === spanId) as ReadableSpan;
-    return `blocked by a ${holder.name} of ${attribute(holder, 'lock.owner')}`;
+    return `blocked by a ${holder.name} of ${attribute(holder, 'lock.trace_id')}`;
   };
   const outcome = attribute(span, 'lock.outcome');
   const details = [
@@ -127,7 +127,8 @@ describe('instrumentLocks', () => {
       'reenlock.lock.name': 'orders',
       'reenlock.lock.key': 'order:42',
       'reenlock.lock.mode': 'write',
-      'reenlock.lock.owner': 'trace-of-job',
+      'reenlock.lock.trace_id': 'trace-of-job',
+      'reenlock.lock.branch': '',
       'reenlock.lock.caller': 'code',
       'reenlock.lock.queued': false,
       'reenlock.lock.outcome': 'granted',
@@ -204,7 +205,7 @@ describe('instrumentLocks', () => {
     expect(tree()).toEqual(['job', '  acquire default: granted', '  hold default: lost, ERROR']);
   });
 
-  it('A waiter that no hold of this process blocks names the owner that the store names, after a second', async () => {
+  it('A waiter that no hold of this process blocks names the trace that the store names, after a second', async () => {
     const store = new MemoryStore();
     const [here, elsewhere] = [createLocks({ store }), createLocks({ store })];
     stop = instrumentLocks(here, { tracerProvider });
@@ -233,7 +234,7 @@ describe('instrumentLocks', () => {
     release();
     await Promise.all([holding, acquired]);
     expect(inspected).toHaveBeenCalledTimes(1);
-    expect(attribute(named('acquire default'), 'blocked_by')).toBe('elsewhere');
+    expect(attribute(named('acquire default'), 'blocked_by.trace_id')).toBe('elsewhere');
     await Promise.all([here.close(), elsewhere.close()]);
   });
 

@@ -4,6 +4,7 @@ import { createLocks, getLock, LockTimeoutError, lock, runInTrace } from 'reenlo
 import { type CasAdapter, type CasReading, CasStore } from 'reenlock/redis';
 import { longMs, shortMs } from '../../src/testing/contract/harness.ts';
 import { key, type Line, StoreStage } from '../../src/testing/contract/stage.ts';
+import { pathOf } from '../support/path-of.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
 import { type CasServer, casServers } from '../support/stores/cas-servers.ts';
 import { MapCas } from '../support/stores/map-cas.ts';
@@ -172,7 +173,7 @@ describe('a lock of any store with compare-and-set', () => {
   it('storage by get, then set-if-absent or compare-and-set of {trace: count}', async () => {
     const adapter = new MapCas();
     const locks = createLocks({ store: new CasStore({ adapter }) });
-    const holdersOf = async () => (await getLock(key).inspect()).holds.map(({ owner }) => owner);
+    const holdersOf = async () => (await getLock(key).inspect()).holds.map((each) => pathOf(each));
     await runInTrace(
       async () => {
         const outer = await lock.acquire(key);

@@ -6,6 +6,7 @@ import { getLock, Locked, LockLostError, lock, traceHeaders } from 'reenlock';
 import { lockOn, traceContext } from 'reenlock/express';
 import { key } from '../../src/testing/contract/stage.ts';
 import { ManualClock } from '../support/clock/manual-clock.ts';
+import { pathOf } from '../support/path-of.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
 import { useRedis } from '../support/redis/redis-stage.ts';
 import { type RedisServer, startRedis } from '../support/redis/server.ts';
@@ -171,7 +172,7 @@ describeStores('ReenLock', ({ stage, service }) => {
     await one.job('my-trace', async () => {
       const hold = await lock.acquire('42', options);
       try {
-        expect([hold.owner, hold.key]).toEqual(['my-trace', '42']);
+        expect([pathOf(hold), hold.key]).toEqual(['my-trace', '42']);
         expect(hold.remainingMs()).toBeGreaterThan(longMs / 2);
         expect(await isFree(two, '42', { category: 'order' })).toBe(false);
       } finally {

@@ -12,6 +12,7 @@ import {
 import type { LockStore } from '../../src/core/model/store.ts';
 import { RedisStore } from '../../src/stores/redis/redis-store.ts';
 import { gate } from '../support/gate.ts';
+import { pathOf } from '../support/path-of.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
 import { type RedisServer, startRedis } from '../support/redis/server.ts';
 import { everyRow } from '../support/rows.ts';
@@ -172,7 +173,7 @@ describe.each([memory(), redis()])('A key on $name', (backend) => {
     const own = getLock(key, options);
     const look = async () => {
       const { key: written, holds, waiters } = await own.inspect();
-      return { written, holds: holds.map(({ owner }) => owner), waiters: waiters.map(({ owner }) => owner) };
+      return { written, holds: holds.map((each) => pathOf(each)), waiters: waiters.map((each) => pathOf(each)) };
     };
     const written = String(key);
     const stops: (() => void)[] = [];
@@ -190,7 +191,7 @@ describe.each([memory(), redis()])('A key on $name', (backend) => {
         );
         const event = await queued;
         stops.pop()?.();
-        expect(event).toMatchObject({ key: written, owner: 'waiter' });
+        expect(event).toMatchObject({ key: written, traceId: 'waiter', branch: '' });
         expect(await look()).toEqual({ written, holds: ['holder'], waiters: ['waiter'] });
         expect(await runInTrace(() => lock.tryAcquire(key, options), { traceId: 'third' })).toBeNull();
         await hold.release();
@@ -212,7 +213,7 @@ describe.each([memory(), redis()])('A key on $name', (backend) => {
           if (arrived === pairs.length) all.open();
           await all;
           const { holds, waiters } = await getLock(key, { category }).inspect();
-          return [hold !== null, holds.map(({ owner }) => owner), waiters.length];
+          return [hold !== null, holds.map((each) => pathOf(each)), waiters.length];
         },
         { locks: index % 2 === 0 ? one : two, traceId: `trace-${index}` },
       ),

@@ -1,4 +1,4 @@
-// Numbers and times as people read them.
+// Numbers, times and branches as people read them.
 
 /**
  * A duration, in the two largest units that matter. Below ten seconds with tenths: most locks live that short.
@@ -23,6 +23,15 @@ export function duration(ms) {
  */
 export function counted(number, one, many = `${one}s`) {
   return `${number.toLocaleString('en')} ${number === 1 ? one : many}`;
+}
+
+/**
+ * The path of a branch, its trace first.
+ * @param {{ traceId?: string | undefined, branch: string }} of
+ */
+export function branchPath({ traceId, branch }) {
+  if (traceId === undefined) return 'a detached hold';
+  return branch === '' ? traceId : `${traceId}/${branch}`;
 }
 
 /** @param {number} number */

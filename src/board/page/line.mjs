@@ -1,6 +1,6 @@
 // One line of the table. What happens to its lock is written once, its times again and again while it is seen.
 
-import { counted, duration } from './format.mjs';
+import { branchPath, counted, duration } from './format.mjs';
 
 /** @typedef {import('../lock-row.ts').LockRow} LockRow */
 
@@ -11,7 +11,7 @@ export class Line {
   node = element('tr', 'line');
   #button = element('button', 'key');
   #category = element('span', 'category');
-  #owner = element('td', 'cell name');
+  #holder = element('td', 'cell name');
   #instance = element('td', 'cell name detail');
   #held = element('td', 'cell number');
   #lease = element('td', 'cell number detail');
@@ -27,13 +27,13 @@ export class Line {
     key.scope = 'row';
     key.append(this.#button, this.#category);
     // What the head of a column says, for cards, which have none.
-    this.#owner.dataset.label = 'owner';
+    this.#holder.dataset.label = 'held by';
     this.#instance.dataset.label = 'instance';
     this.#held.dataset.label = 'held';
     this.#lease.dataset.label = 'of the lease left';
     this.#waiters.dataset.label = 'waiting';
     this.#wait.dataset.label = 'longest wait';
-    this.node.append(key, this.#owner, this.#instance, this.#held, this.#lease, this.#waiters, this.#wait);
+    this.node.append(key, this.#holder, this.#instance, this.#held, this.#lease, this.#waiters, this.#wait);
   }
 
   /**
@@ -43,10 +43,10 @@ export class Line {
   fill({ key, category, holder, permits, holds, waiters }) {
     write(this.#button, key);
     write(this.#category, category ?? '');
-    write(this.#owner, holder?.owner ?? 'nobody');
-    this.#owner.classList.toggle('note', holder?.mode === 'read' || holder?.mode === 'permit');
+    write(this.#holder, holder === undefined ? 'nobody' : branchPath(holder));
+    this.#holder.classList.toggle('note', holder?.mode === 'read' || holder?.mode === 'permit');
     const readers = holds > 1 ? counted(holds, 'reader') : 'reads';
-    this.#owner.dataset.note =
+    this.#holder.dataset.note =
       permits === undefined ? readers : `${permits.held} of ${counted(permits.limit, 'permit')}`;
     write(this.#instance, holder?.instance ?? '–');
     write(this.#waiters, waiters === 0 ? '–' : waiters.toLocaleString('en'));

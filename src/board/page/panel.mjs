@@ -1,6 +1,6 @@
 // One lock in full: all who hold it, and all who wait for it in the order of their turns.
 
-import { counted, duration } from './format.mjs';
+import { branchPath, counted, duration } from './format.mjs';
 
 /**
  * @typedef {{ id: string, key: string, category?: string, permits?: Permits, holds: Hold[], waiters: Waiter[] }} Lock
@@ -128,10 +128,11 @@ export class Panel {
 /** @param {Lock} lock */
 function holders({ holds, permits }) {
   if (holds.length === 0) return [make('p', 'nobody', 'Nobody. It is free, or its next holder is about to take it.')];
-  return holds.map(({ owner, instance, isDetached, mode, fence, holdId }) => {
+  return holds.map(({ traceId, branch, instance, isDetached, mode, fence, holdId }) => {
     const list = make('dl', 'holder');
     list.append(
-      ...pair('Owner', make('code', '', owner)),
+      ...(traceId === undefined ? [] : pair('Trace', make('code', '', traceId))),
+      ...(branch === '' ? [] : pair('Branch', make('code', '', branch))),
       ...(instance === undefined ? [] : pair('Instance', make('code', '', instance))),
       ...(isDetached ? pair('Instance', make('span', '', 'none, it is detached')) : []),
       ...pair('Held for', make('span', 'time')),
@@ -154,10 +155,10 @@ function meaningOf(mode, permits) {
 }
 
 /** @param {Waiter} waiter */
-function waiter({ owner, instance, mode, priority }) {
+function waiter({ traceId, branch, instance, mode, priority }) {
   const item = make('li', 'waiter');
   const who = make('span', 'who');
-  who.append(make('code', '', owner));
+  who.append(make('code', '', branchPath({ traceId, branch })));
   const notes = [instance, mode === 'read' ? 'reads' : undefined, priority === 0 ? undefined : `priority ${priority}`];
   const note = notes.filter((each) => each !== undefined).join(' · ');
   if (note !== '') who.append(make('span', 'remark', note));

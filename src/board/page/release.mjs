@@ -1,6 +1,6 @@
 // Breaking a lock: a reason, a confirmation, and the fence that was seen.
 
-import { duration } from './format.mjs';
+import { branchPath, duration } from './format.mjs';
 
 /** @typedef {import('./panel.mjs').Lock} Lock */
 
@@ -37,7 +37,7 @@ export class ReleaseDialog {
       'Takes ',
       code(lock.key),
       ' from ',
-      code(holder.owner),
+      code(branchPath(holder)),
       `${others}${where}, held for ${duration(holder.heldMs)}.`,
     );
     this.#reason.value = '';

@@ -1,11 +1,12 @@
 // The table: a line for each lock that matches the filter, in order. A change touches the lines that it is about, the clock
 // those that are seen.
 
+import { branchPath } from './format.mjs';
 import { Line } from './line.mjs';
 
 /**
  * @typedef {import('../lock-row.ts').LockRow} LockRow
- * @typedef {'key' | 'owner' | 'instance' | 'held' | 'lease' | 'waiters' | 'wait'} Column
+ * @typedef {'key' | 'holder' | 'instance' | 'held' | 'lease' | 'waiters' | 'wait'} Column
  * @typedef {object} Entry
  * @property {LockRow} row
  * @property {string} words What the filter looks through.
@@ -25,14 +26,14 @@ const linesPerFrame = 100;
  */
 const values = {
   key: (row) => row.key,
-  owner: (row) => row.holder?.owner,
+  holder: (row) => row.holder && branchPath(row.holder),
   instance: (row) => row.holder?.instance,
   held: (row) => row.holder && -row.holder.sinceMs,
   lease: (row) => row.holder?.endMs,
   waiters: (row) => row.waiters,
   wait: (row) => (row.waitingSinceMs === undefined ? undefined : -row.waitingSinceMs),
 };
-const texts = new Set(['key', 'owner', 'instance']);
+const texts = new Set(['key', 'holder', 'instance']);
 
 export class LockTable {
   /** Called with how many locks are shown, of how many, whenever that may have changed. @type {(shown: number, all: number) => void} */
@@ -67,7 +68,7 @@ export class LockTable {
     table.tBodies[0]?.replaceWith(this.#body);
     this.#body.addEventListener('click', ({ target }) => {
       const id = target instanceof Element && target.closest('tr')?.dataset.id;
-      // Not at the end of a drag that marks an owner to copy it.
+      // Not at the end of a drag that marks a trace id to copy it.
       if (id && getSelection()?.isCollapsed !== false) onSelect(id);
     });
     this.#body.addEventListener('pointerenter', () => this.#keepStill(true));
@@ -86,8 +87,9 @@ export class LockTable {
 
   /** @param {LockRow} row */
   set(row) {
-    const owners = [row.holder?.owner, row.holder?.instance, ...row.next.flatMap(Object.values)];
-    const words = [row.key, row.category, ...owners].join('\n').toLowerCase();
+    const named = [...(row.holder === undefined ? [] : [row.holder]), ...row.next];
+    const who = named.flatMap((each) => [branchPath(each), each.instance]);
+    const words = [row.key, row.category, ...who].join('\n').toLowerCase();
     const known = this.#entries.get(row.id);
     const entry = { row, words, line: known?.line, isSeen: known?.isSeen ?? false, isGone: false };
     entry.line?.fade(false);

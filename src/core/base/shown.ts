@@ -14,10 +14,10 @@ export function inspectAsJson(type: { readonly prototype: Shown }, name: string)
   Object.defineProperty(type.prototype, custom, { value });
 }
 
-/** Lets `util.inspect` show a field of an object that nothing else shows: it is not enumerable. */
-export function inspectWith<T extends object>(type: { readonly prototype: T }, field: keyof T & string): void {
+/** Lets `util.inspect` show fields of an object that nothing else shows: they are not enumerable. */
+export function inspectWith<T extends object>(type: { readonly prototype: T }, ...fields: (keyof T & string)[]): void {
   const value = function (this: T, _depth: number, options: InspectOptions, print: typeof inspect): string {
-    return print({ [field]: this[field], ...this }, options);
+    return print({ ...Object.fromEntries(fields.map((field) => [field, this[field]])), ...this }, options);
   };
   Object.defineProperty(type.prototype, custom, { value });
 }

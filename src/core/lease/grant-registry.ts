@@ -7,6 +7,7 @@ import type { StoreAccess } from '../client/access.ts';
 import type { Releases, ReleaseTarget } from '../client/releases.ts';
 import { LockLostError } from '../model/errors.ts';
 import { assertGrantable } from '../model/options.ts';
+import { branchOf } from '../model/owner.ts';
 import type { HoldRequest } from '../model/store.ts';
 import type { Grant } from './grant.ts';
 import { Watchdog } from './watchdog.ts';
@@ -212,18 +213,20 @@ export class GrantRegistry {
     const { events, clock } = this.#access;
     if (!events.has('released')) return;
     const { key, category, traceId, origin } = grant;
-    const { mode, owner, holdId } = origin;
+    const { mode, holdId } = origin;
+    const branch = branchOf(origin.owner);
     const heldMs = wholeMs(clock.now(), grant.grantedAt);
-    events.emit('released', { key, category, mode, owner, traceId, holdId, heldMs });
+    events.emit('released', { key, category, mode, traceId, branch, holdId, heldMs });
   }
 
   #emitLost(grant: Grant, error: LockLostError): void {
     const { events, clock } = this.#access;
     if (!events.has('lost')) return;
     const { key, category, traceId, origin } = grant;
-    const { mode, owner, holdId } = origin;
+    const { mode, holdId } = origin;
+    const branch = branchOf(origin.owner);
     const heldMs = wholeMs(clock.now(), grant.grantedAt);
-    events.emit('lost', { key, category, mode, owner, traceId, holdId, heldMs, error });
+    events.emit('lost', { key, category, mode, traceId, branch, holdId, heldMs, error });
   }
 
   #forget(grant: Grant): void {

@@ -17,8 +17,9 @@ export interface AcquireMessage {
   readonly key: string;
   readonly category: string | undefined;
   readonly mode: HoldMode;
-  readonly owner: string;
   readonly traceId: string;
+  /** The path of the branch below the trace; empty for the root. */
+  readonly branch: string;
   readonly holdId: string;
   readonly caller: AcquireCaller;
   readonly waitMs: number;

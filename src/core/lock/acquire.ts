@@ -8,6 +8,7 @@ import { isLockError, LockConfigError, LocksClosedError, LockTimeoutError, setCa
 import type { LockName } from '../model/key.ts';
 import type { HeldBy, LockHolder } from '../model/lock-holder.ts';
 import { type AcquireSettings, type AcquireTarget, acquireSettings, assertGrantable } from '../model/options.ts';
+import { branchOf } from '../model/owner.ts';
 import type { HoldRequest, StoreCapabilities } from '../model/store.ts';
 import type { AcquireOptions, HoldMode } from '../model/types.ts';
 import type { Locks } from '../runtime/locks.ts';
@@ -97,9 +98,10 @@ function isLocal(branch: Branch, { blocker, isBeside }: Entry, grant: Grant, mod
 
 function acquireTraced(acquisition: Acquisition, caller: AcquireCaller): Promise<ScopedHold> {
   const { key, category, traceId, waitMs, request, work } = acquisition;
-  const { mode, owner, holdId } = request;
+  const { mode, holdId } = request;
+  const branch = branchOf(request.owner);
   const locks = work.scope.runtime.locks as Locks;
-  const message: AcquireMessage = { locks, key, category, mode, owner, traceId, holdId, caller, waitMs };
+  const message: AcquireMessage = { locks, key, category, mode, traceId, branch, holdId, caller, waitMs };
   acquisition.message = message;
   return acquireChannel.tracePromise(async () => {
     const call = (): void => acquisition.begin();

@@ -7,7 +7,7 @@ import { Grant, type GrantSource } from '../lease/grant.ts';
 import { LockLostError, LockNotHeldError, LockScopeError } from '../model/errors.ts';
 import { failAt } from '../model/fail-at.ts';
 import { assertGrantable, assertTransferable } from '../model/options.ts';
-import { isAncestor } from '../model/owner.ts';
+import { branchOf, isAncestor } from '../model/owner.ts';
 import type { DetachOptions, HoldMode } from '../model/types.ts';
 import { checkOptions, checkValue, milliseconds, promised, type Rule } from '../model/validate.ts';
 import type { Branch } from '../scope/scope.ts';
@@ -43,22 +43,22 @@ export class ScopedHold implements OwnedHold {
   readonly #grant: Grant;
   readonly #mode: HoldMode;
   readonly #renew: boolean;
-  #branch: Branch;
+  #work: Branch;
   #released: Deferred<void> | undefined;
 
-  constructor(grant: Grant, branch: Branch, { mode, renew }: { readonly mode: HoldMode; readonly renew: boolean }) {
+  constructor(grant: Grant, work: Branch, { mode, renew }: { readonly mode: HoldMode; readonly renew: boolean }) {
     this.#grant = grant;
-    this.#branch = branch;
+    this.#work = work;
     this.#mode = mode;
     this.#renew = renew;
   }
 
   get #scope(): Scope {
-    return this.#branch.scope;
+    return this.#work.scope;
   }
 
-  get branch(): Branch {
-    return this.#branch;
+  get work(): Branch {
+    return this.#work;
   }
 
   get mode(): HoldMode {
@@ -66,9 +66,9 @@ export class ScopedHold implements OwnedHold {
   }
 
   inherit(): void {
-    const { parent } = this.#branch;
+    const { parent } = this.#work;
     if (parent === undefined) return;
-    this.#branch = parent;
+    this.#work = parent;
     const { grant } = this;
     if (grant.reentrant === false) return;
     const owner = parent.ownerAs(grant.reentrant);
@@ -85,8 +85,12 @@ export class ScopedHold implements OwnedHold {
     return this.grant.key;
   }
 
-  get owner(): string {
-    return this.grant.request.owner;
+  get traceId(): string {
+    return this.grant.traceId;
+  }
+
+  get branch(): string {
+    return branchOf(this.grant.request.owner);
   }
 
   get fence(): number {

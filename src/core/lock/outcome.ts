@@ -1,6 +1,7 @@
 import type { Granted } from '../client/granted.ts';
 import { hasCode, isLockError } from '../model/errors.ts';
 import { type EventSource, type Events, eventOf, type RefusalReason } from '../model/events.ts';
+import { branchOf } from '../model/owner.ts';
 import type { AcquireMessage, Failure, Outcome } from './acquire-channel.ts';
 
 /** An acquire that has ended, as its event and its message on the tracing channel tell of it. */
@@ -24,9 +25,10 @@ export function tellGranted(
   const hasListener = events.has('granted');
   if (hasListener || message !== undefined) {
     const { key, category, traceId, waitedMs, request } = acquire;
-    const { mode, owner, holdId } = request;
+    const { mode, holdId } = request;
+    const branch = branchOf(request.owner);
     if (message !== undefined) setEnd(message, 'granted', waitedMs).fence = fence;
-    if (hasListener) events.emit('granted', { key, category, mode, owner, traceId, holdId, fence, waitedMs });
+    if (hasListener) events.emit('granted', { key, category, mode, traceId, branch, holdId, fence, waitedMs });
   }
   if (otherHolds > 0) events.emit('entered', { ...eventOf(acquire), fence, otherHolds, isOverlap });
 }
@@ -43,19 +45,20 @@ export function tellFailed(
   const hasListener = isEnd && events.has(outcome);
   if (!hasListener && message === undefined) return;
   const { key, category, traceId, waitedMs, request } = acquire;
-  const { mode, owner, holdId } = request;
+  const { mode, holdId } = request;
+  const branch = branchOf(request.owner);
   if (message !== undefined) setEnd(message, outcome, waitedMs);
   if (!hasListener) return;
   if (outcome === 'refused') {
     const reason = reasonOf(error);
-    events.emit('refused', { key, category, mode, owner, traceId, holdId, waitedMs, reason });
+    events.emit('refused', { key, category, mode, traceId, branch, holdId, waitedMs, reason });
   } else if (hasCode(error, 'ERR_LOCK_TIMEOUT')) {
     const { holder } = error;
-    events.emit('timeout', { key, category, mode, owner, traceId, holdId, waitedMs, holder });
+    events.emit('timeout', { key, category, mode, traceId, branch, holdId, waitedMs, holder });
   } else if (hasCode(error, 'ERR_LOCK_DEADLOCK')) {
     const { cycle } = error;
-    events.emit('deadlock', { key, category, mode, owner, traceId, holdId, waitedMs, cycle });
-  } else events.emit('aborted', { key, category, mode, owner, traceId, holdId, waitedMs });
+    events.emit('deadlock', { key, category, mode, traceId, branch, holdId, waitedMs, cycle });
+  } else events.emit('aborted', { key, category, mode, traceId, branch, holdId, waitedMs });
 }
 
 /** A deadlock of a try is a reader beside others that asks to write. */

@@ -3,7 +3,6 @@ import { LockConfigError, LockLimitError, type LockLostError } from '../model/er
 import type { LockName } from '../model/key.ts';
 import type { HeldBy, LockHolder } from '../model/lock-holder.ts';
 import type { AcquireSettings, AcquireTarget } from '../model/options.ts';
-import { rootOf } from '../model/owner.ts';
 import type { HoldRequest } from '../model/store.ts';
 import type { Reentrant } from '../model/types.ts';
 import type { Branch, Scope } from '../scope/scope.ts';
@@ -60,7 +59,7 @@ export function assertNotOwnGuards(
   { reentrant, mode, permits }: Pick<AcquireSettings & AcquireTarget, 'reentrant' | 'mode' | 'permits'>,
 ): void {
   const own = scope.guarded.filter((hold) => hold.grant.request.id === name.id && hold.isHeld());
-  const hasFreePermit = permits !== undefined && new Set(own.map((hold) => hold.owner)).size < permits;
+  const hasFreePermit = permits !== undefined && new Set(own.map((hold) => hold.grant.request.owner)).size < permits;
   const blocking = own.find((hold) => mode !== 'read' || hold.grant.request.mode === 'write');
   if (blocking === undefined || hasFreePermit) return;
   const isGuards = blocking.grant.reentrant === false;
@@ -79,10 +78,10 @@ export function heldBy(
   { reentrant }: Pick<AcquireSettings, 'reentrant'>,
   holder: LockHolder | undefined,
 ): HeldBy | undefined {
-  for (let around: OwnedHold['branch'] | undefined = branch; around !== undefined; around = around.scope.root.parent) {
+  for (let around: OwnedHold['work'] | undefined = branch; around !== undefined; around = around.scope.root.parent) {
     for (const hold of around.scope.holds.all) {
       const { grant } = hold;
-      const isNested = around.isWithin(hold.branch);
+      const isNested = around.isWithin(hold.work);
       // It enters the hold of a call around it, unless one of both is not reentrant. A permit is one of several.
       const mayEnter = isNested && grant.reentrant !== false && reentrant !== false;
       const isCompatible = mode === 'permit' || (mode === 'read' && grant.request.mode === 'read');
@@ -90,7 +89,7 @@ export function heldBy(
       return isNested ? 'request' : 'branch';
     }
   }
-  return holder !== undefined && rootOf(holder.owner) === branch.traceId ? 'trace' : undefined;
+  return holder !== undefined && holder.traceId === branch.traceId ? 'trace' : undefined;
 }
 
 /** The error of a lost grant, also if its lease has ended unnoticed. */

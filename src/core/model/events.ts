@@ -2,6 +2,7 @@ import { EventEmitter } from 'node:events';
 import { type FaultListener, faultCode } from '../base/safely.ts';
 import type { DeadlockWait, LockLostError } from './errors.ts';
 import type { LockHolder } from './lock-holder.ts';
+import { branchOf } from './owner.ts';
 import type { HoldMode } from './types.ts';
 import { callable, checkValue, describe, oneOf } from './validate.ts';
 
@@ -10,9 +11,10 @@ export interface LockEvent {
   readonly key: string;
   readonly category: string | undefined;
   readonly mode: HoldMode;
-  readonly owner: string;
-  /** The trace that acquires or holds. It is the owner, unless the acquire has another `reentrant` option. */
+  /** The trace that acquires or holds. */
   readonly traceId: string;
+  /** The path of the branch below the trace, as `1/9f3k`; empty for the root. */
+  readonly branch: string;
   readonly holdId: string;
 }
 
@@ -28,7 +30,7 @@ export interface EventSource {
 
 /** What every event about a grant or a waiter carries. */
 export function eventOf({ key, category, traceId, request, origin = request }: EventSource): LockEvent {
-  return { key, category, mode: origin.mode, owner: origin.owner, traceId, holdId: origin.holdId };
+  return { key, category, mode: origin.mode, traceId, branch: branchOf(origin.owner), holdId: origin.holdId };
 }
 
 /** Why an acquire was refused: the key is not free, a limit, a `Locks` that is closed, the store, or a lost hold. */

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type LockName, lockName } from './key.ts';
 import { acquireRules } from './options.ts';
+import { detachedOwner } from './owner.ts';
 import { detachedProcess } from './process-name.ts';
 import type { HoldRequest } from './store.ts';
 
@@ -24,8 +25,7 @@ export function createToken(
 
 /**
  * The hold that a token is for; undefined if it is no token. The hold id is the token's digest: nobody can make the token
- * from what a list of locks shows, and a token that was altered is for a hold that does not exist. The owner is no trace id
- * that a header may bring.
+ * from what a list of locks shows, and a token that was altered is for a hold that does not exist.
  */
 export function readToken(token: unknown): DetachedHold | undefined {
   const [, named] = (typeof token === 'string' && form.exec(token)) || [];
@@ -36,7 +36,7 @@ export function readToken(token: unknown): DetachedHold | undefined {
     if (terms === undefined) return undefined;
     const name = lockName(key, typeof category === 'string' ? category : undefined);
     const holdId = createHash('sha256').update(`reenlock hold ${token}`).digest('hex').slice(0, 32);
-    const owner = `detached:${holdId}`;
+    const owner = detachedOwner(holdId);
     return {
       name,
       request: { id: name.id, holdId, owner, process: detachedProcess, claimMs: 1, priority: 0, ...terms },

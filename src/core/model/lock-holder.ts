@@ -2,8 +2,13 @@ import { inspectWith } from '../base/shown.ts';
 
 /** Who held a key when an acquire gave up, as far as the store said. For operators, never for clients. */
 export interface LockHolder {
-  /** A trusted caller that has it can re-enter the lock: keep it out of logs that others read. */
-  readonly owner: string;
+  /**
+   * The trace that has the key; undefined if the hold is detached. A trusted caller that has it can re-enter the lock: keep it
+   * out of logs that others read.
+   */
+  readonly traceId: string | undefined;
+  /** The path of its branch below the trace; empty for the root. */
+  readonly branch: string;
   /** The `instance` of the process that acquired it; undefined if the hold is detached, or if the process has no such name. */
   readonly instance: string | undefined;
   /** Whole milliseconds since the key changed hands. Of several holders, this is about one. */
@@ -25,18 +30,19 @@ export const whyHeld: Record<HeldBy, string> = {
   trace: ': a request of the same trace has it, and this call is not nested in it',
 };
 
-/** A holder whose owner is not enumerable: a trusted caller could enter the lock with it. */
+/** A holder whose trace and branch are not enumerable: a trusted caller could enter the lock with them. */
 export class ShownHolder implements LockHolder {
-  declare readonly owner: string;
+  declare readonly traceId: string | undefined;
+  declare readonly branch: string;
   readonly instance: string | undefined;
   readonly heldMs: number;
   readonly waiters: number;
 
-  constructor({ owner, instance, heldMs, waiters }: LockHolder) {
-    Object.defineProperty(this, 'owner', { value: owner });
+  constructor({ traceId, branch, instance, heldMs, waiters }: LockHolder) {
+    Object.defineProperties(this, { traceId: { value: traceId }, branch: { value: branch } });
     this.instance = instance;
     this.heldMs = Math.round(heldMs);
     this.waiters = waiters;
   }
 }
-inspectWith(ShownHolder, 'owner');
+inspectWith(ShownHolder, 'traceId', 'branch');

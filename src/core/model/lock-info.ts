@@ -1,4 +1,5 @@
 import { type LockName, readName } from './key.ts';
+import { branchOf, traceIdOf } from './owner.ts';
 import { detachedProcess, instanceOf } from './process-name.ts';
 import type { InspectReply } from './store.ts';
 import type { LockInfo, PermitsInfo } from './types.ts';
@@ -12,7 +13,8 @@ export function lockInfo({ key, id }: LockName, reply: InspectReply): LockInfo {
     permits: permitsOf(reply),
     holds: holds.map(({ holdId, owner, process, fence, mode, endMs }) => ({
       holdId,
-      owner,
+      traceId: traceIdOf(owner) || undefined,
+      branch: branchOf(owner),
       instance: instanceOf(process),
       isDetached: process === detachedProcess,
       fence,
@@ -22,7 +24,8 @@ export function lockInfo({ key, id }: LockName, reply: InspectReply): LockInfo {
     })),
     waiters: waiters.map(({ holdId, owner, process, mode, priority, sinceMs }) => ({
       holdId,
-      owner,
+      traceId: traceIdOf(owner),
+      branch: branchOf(owner),
       instance: instanceOf(process),
       mode,
       priority,

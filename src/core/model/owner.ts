@@ -2,8 +2,12 @@
  * An owner is a path of branches, from its trace id down: `T`, `T/1`, `T/1/9f3k`. An owner is an ancestor of another if it
  * begins that one's path, and each is an ancestor of itself. A lock may be granted if everybody who holds it is an ancestor
  * of the one who asks (J. E. B. Moss, Nested Transactions, 1981).
+ *
+ * A mark and a random id behind the trace id make the owner private, as in `T~k3f9/1`: only the request that has the id, or
+ * nobody, re-enters what it holds. No trace id has such a mark, so no header can bring one. A detached hold has no trace id.
  */
 const separator = '/';
+const privateMark = '~';
 
 /** Whether one owner is an ancestor of another, or the same. */
 export function isAncestor(ancestor: string, owner: string): boolean {
@@ -23,6 +27,37 @@ export function ancestorsOf(owner: string): readonly string[] {
 
 /** The first part of an owner's path. */
 export function rootOf(owner: string): string {
+  return until(separator, owner);
+}
+
+/** The trace of an owner; empty for a detached hold, which belongs to none. */
+export function traceIdOf(owner: string): string {
+  return until(privateMark, rootOf(owner));
+}
+
+/** The path of an owner below its trace, as `1/9f3k`; empty for the root. */
+export function branchOf(owner: string): string {
   const at = owner.indexOf(separator);
-  return at < 0 ? owner : owner.slice(0, at);
+  return at < 0 ? '' : owner.slice(at + 1);
+}
+
+/** The path of an owner as people read it: the trace id and the branch; empty for a detached hold. */
+export function pathOf(owner: string): string {
+  return traceIdOf(owner) + owner.slice(rootOf(owner).length);
+}
+
+/** The owner of the same branch that only those re-enter who have the random id. */
+export function privateOwner(owner: string, randomId: string): string {
+  const root = rootOf(owner);
+  return root + privateMark + randomId + owner.slice(root.length);
+}
+
+/** The owner of a detached hold: nobody's. */
+export function detachedOwner(holdId: string): string {
+  return privateMark + holdId;
+}
+
+function until(mark: string, text: string): string {
+  const at = text.indexOf(mark);
+  return at < 0 ? text : text.slice(0, at);
 }

@@ -70,11 +70,13 @@ export interface DetachOptions {
 export interface Hold extends AsyncDisposable {
   /** The key, as the application wrote it. */
   readonly key: string;
+  /** The id of the trace that holds it. */
+  readonly traceId: string;
   /**
-   * The owner: the path of its branch, which begins with the trace id, or with a random id of the request or the hold, as the
-   * `reentrant` option says.
+   * The branch for which the store has the lock, as `inspect` and events name it: its path below the trace, as `1/9f3k`, and empty
+   * for the root. Nested holds share it. When a branch ends, what it still holds passes to the branch around it.
    */
-  readonly owner: string;
+  readonly branch: string;
   /**
    * The fencing token: it rises with each change of the key's owner, and is equal on re-entry: it tells strangers apart, not
    * branches of one trace. Readers that share the key
@@ -127,7 +129,7 @@ export interface Hold extends AsyncDisposable {
 }
 
 /**
- * The holds of one `acquireAll`, as one hold. Each key has a fence and an owner of its own, and is detached by itself: see
+ * The holds of one `acquireAll`, as one hold. Each key has a fence of its own, and is detached by itself: see
  * `holds`.
  *
  * It is held while all of its holds are: `signal` is aborted with the first loss, and `remainingMs` is that of the
@@ -135,7 +137,7 @@ export interface Hold extends AsyncDisposable {
  * others. `extend` and `release` then reject with a `LockLostError` if any was lost, else with the first error. If several
  * were lost, or the store failed for several, `cause` is an `AggregateError` of all.
  */
-export interface BatchHold extends Omit<Hold, 'fence' | 'owner' | 'detach'> {
+export interface BatchHold extends Omit<Hold, 'fence' | 'traceId' | 'branch' | 'detach'> {
   /** Its keys, for logs: `'a, b'`. It is not a key that can be locked. */
   readonly key: string;
   /** Its holds by key, in the order in which the caller named them. */
@@ -169,10 +171,12 @@ export interface HoldInfo {
   /** The random name of the hold, as in events. */
   readonly holdId: string;
   /**
-   * The path of its branch, which begins with the trace id or a random id. A trusted caller that has it can re-enter: it is for
+   * The id of the trace that holds it; undefined if it is detached. A trusted caller that has it can re-enter: it is for
    * operators, never for clients.
    */
-  readonly owner: string;
+  readonly traceId: string | undefined;
+  /** The path of its branch below the trace, as `1/9f3k`; empty for the root. */
+  readonly branch: string;
   /** The `instance` of the process that asked for it; undefined if its name does not say. */
   readonly instance: string | undefined;
   /** Whether it belongs to no process: it was detached, and not resumed. */
@@ -192,7 +196,8 @@ export interface HoldInfo {
 /** A waiter, as the store sees it, in queue order. */
 export interface WaiterInfo {
   readonly holdId: string;
-  readonly owner: string;
+  readonly traceId: string;
+  readonly branch: string;
   /** The `instance` of its process; undefined if its name does not say. */
   readonly instance: string | undefined;
   readonly mode: HoldMode;
@@ -326,10 +331,10 @@ export interface Trace {
   /** The id that the request or job came with, if its sender was trusted, or a new one. */
   readonly traceId: string;
   /**
-   * The path of the request's or job's own branch: the trace id, or a path below it if a caller sent its branch. The owners of its
-   * holds begin with it, unless an acquire's `reentrant` option says otherwise.
+   * The path below the trace of the request's or job's own branch: empty, unless a caller sent its branch or it is a job within
+   * another. The branches of its holds begin with it.
    */
-  readonly owner: string;
+  readonly branch: string;
   /** Aborted when the client has disconnected, the job was told to stop, or the scope has ended. */
   readonly signal: AbortSignal;
   /** Whether the request or job is over, with all work that `waitUntil` was given: it can lock nothing more. */

@@ -1,4 +1,5 @@
 import { LockLimitError } from '../model/errors.ts';
+import { privateOwner } from '../model/owner.ts';
 import type { Reentrant } from '../model/types.ts';
 
 /** So deep may branches be nested, over all services. */
@@ -79,7 +80,8 @@ export class BranchOf<S extends BranchScope> {
   /** The owner of a hold of this branch that is to be so reentrant. `'request'`: no other scope shares it. `false`: no other hold. */
   ownerAs(reentrant: Reentrant): string {
     if (reentrant === 'trace') return this.owner;
-    return reentrant === 'request' ? this.scope.requestOwner + this.#path : this.scope.runtime.clock.randomId();
+    if (reentrant === 'request') return this.scope.requestOwner + this.#path;
+    return privateOwner(this.owner, this.scope.runtime.clock.randomId());
   }
 
   /**

@@ -19,7 +19,7 @@ type Branch = BranchOf<HoldingScope>;
 export interface OwnedHold extends Hold {
   readonly grant: Grant;
   /** The branch that it belongs to. */
-  readonly branch: Branch;
+  readonly work: Branch;
   /** What it was acquired for, in a grant that may be for more. */
   readonly mode: HoldMode;
   /** Lets it belong to the branch around its own. */
@@ -88,7 +88,7 @@ export class ScopeHolds {
     const owners: string[] = [];
     for (const blocked of blockedBy(branch)) {
       for (let around: Branch | undefined = blocked; around !== undefined; around = around.scope.root.parent) {
-        for (const { grant, branch: holder } of around.scope.holds.#holds) {
+        for (const { grant, work: holder } of around.scope.holds.#holds) {
           if (grant.reentrant !== false && grant.isOpen && blocked.isWithin(holder)) owners.push(grant.request.owner);
         }
       }
@@ -127,14 +127,14 @@ export class ScopeHolds {
   holdCount(id: string, branch: Branch): number {
     let count = 0;
     for (const hold of this.#holds) {
-      if (hold.grant.request.id === id && branch.isWithin(hold.branch) && hold.isHeld()) count += 1;
+      if (hold.grant.request.id === id && branch.isWithin(hold.work) && hold.isHeld()) count += 1;
     }
     return count;
   }
 
   /** The newest hold on a lock, of a branch or of those around it. */
   newestHold(id: string, branch: Branch): OwnedHold | undefined {
-    return this.#holds.findLast((hold) => hold.grant.request.id === id && branch.isWithin(hold.branch));
+    return this.#holds.findLast((hold) => hold.grant.request.id === id && branch.isWithin(hold.work));
   }
 
   /** The name of this key, if the newest hold is on it. */
@@ -149,7 +149,7 @@ export class ScopeHolds {
     let blocker: Branch | undefined;
     let isBeside = false;
     const meet = (
-      other: Pick<OwnedHold, 'branch' | 'mode'>,
+      other: Pick<OwnedHold, 'work' | 'mode'>,
       owner: string,
       reentrant: Reentrant,
       grant?: Grant,
@@ -158,13 +158,13 @@ export class ScopeHolds {
       // The store tells branches apart by their paths: it would let this one in beside what an ancestor's is granted. It may
       // know a grant that a branch around this one has inherited under the path of the branch that has ended, for a while.
       const isAncestors = isAncestor(owner, branch.ownerAs(reentrant)) || (grant && this.#isAround(branch, grant));
-      if (isAncestors) blocker ??= other.branch;
+      if (isAncestors) blocker ??= other.work;
       else isBeside = true;
     };
     for (const hold of this.#holds) {
       const { grant } = hold;
       if (grant.request.id !== id || grant.reentrant === false) continue;
-      if (branch.isWithin(hold.branch)) {
+      if (branch.isWithin(hold.work)) {
         // Nothing may be built on a lost grant, until its holds are released.
         if (grant.lostError !== undefined) return { grant, blocker: undefined, isBeside: false };
         if (found === undefined || (found.request.mode !== mode && grant.request.mode === mode)) found = grant;
@@ -172,7 +172,7 @@ export class ScopeHolds {
     }
     for (const { work, request, settings } of this.#asking ?? none) {
       if (request.id === id && !branch.isWithin(work))
-        meet({ branch: work, mode: request.mode }, request.owner, settings.reentrant);
+        meet({ work, mode: request.mode }, request.owner, settings.reentrant);
     }
     return { grant: found, blocker, isBeside: isBeside || this.#isWantedWithin(id, mode) };
   }
@@ -209,7 +209,7 @@ export class ScopeHolds {
 
   /** A branch has ended: what it holds belongs to the branch around it. */
   endBranch(branch: Branch): void {
-    for (const hold of this.#holds) if (hold.branch === branch) hold.inherit();
+    for (const hold of this.#holds) if (hold.work === branch) hold.inherit();
     this.#checkWaits();
   }
 
@@ -227,7 +227,7 @@ export class ScopeHolds {
 
   /** Whether a branch around this one has a hold of a grant. */
   #isAround(branch: Branch, grant: Grant): boolean {
-    return this.#holds.some((hold) => hold.grant === grant && branch.isWithin(hold.branch));
+    return this.#holds.some((hold) => hold.grant === grant && branch.isWithin(hold.work));
   }
 
   /** Whether a job within the scope has a lock, or asks for it: none of its holds is that of an ancestor here. */
@@ -254,9 +254,9 @@ export class ScopeHolds {
         hold.grant.reentrant !== false &&
         hold.grant.lostError === undefined &&
         excludes(hold.mode, mode) &&
-        !branch.isWithin(hold.branch),
+        !branch.isWithin(hold.work),
     );
-    return [...beside.map((hold) => hold.branch), ...within];
+    return [...beside.map((hold) => hold.work), ...within];
   }
 }
 

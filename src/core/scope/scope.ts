@@ -1,6 +1,6 @@
 import { onAbort } from '../base/abort-signals.ts';
 import { inspectAsJson } from '../base/shown.ts';
-import { ancestorsOf } from '../model/owner.ts';
+import { ancestorsOf, branchOf, privateOwner } from '../model/owner.ts';
 import type { TraceSignatures } from '../model/signature.ts';
 import type { Trace } from '../model/types.ts';
 import type { Runtime } from '../runtime/runtime.ts';
@@ -78,10 +78,15 @@ export class Scope implements Trace {
     return this.#runtime;
   }
 
-  /** An owner that no other scope has. */
+  /** The owner of its root that no other scope has. */
   get requestOwner(): string {
-    this.#requestOwner ??= this.runtime.clock.randomId();
+    this.#requestOwner ??= privateOwner(this.owner, this.runtime.clock.randomId());
     return this.#requestOwner;
+  }
+
+  /** The path of its root below the trace. */
+  get branch(): string {
+    return branchOf(this.owner);
   }
 
   /** The next part of a path in this scope: nobody else has its root. */

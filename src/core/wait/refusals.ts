@@ -89,7 +89,9 @@ async function look(client: StoreClient, name: LockName): Promise<LockHolder | u
     const reply = await client.look(name.id, lookTimeoutMs);
     // A reply may list a thousand of each.
     const [hold] = lockInfo(name, { ...reply, holds: reply.holds.slice(0, 1), waiters: [] }).holds;
-    return hold && { owner: hold.owner, instance: hold.instance, heldMs: hold.heldMs, waiters: reply.waiters.length };
+    if (hold === undefined) return undefined;
+    const { traceId, branch, instance, heldMs } = hold;
+    return { traceId, branch, instance, heldMs, waiters: reply.waiters.length };
   } catch {
     // The acquire has timed out, whatever the store says to this.
     return undefined;

@@ -1,11 +1,12 @@
 import { createHook } from 'node:async_hooks';
 import { createLocks, currentTrace, type Locks, type LocksOptions, lock, MemoryStore, runInTrace } from 'reenlock';
+import { pathOf } from '../../support/path-of.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
 
 /** Whose work it would be taken for. */
-const owner = () => currentTrace()?.owner;
+const owner = () => pathOf(currentTrace());
 
 describe('What one request has started for all', () => {
   const opened: Locks[] = [];
@@ -29,7 +30,7 @@ describe('What one request has started for all', () => {
             const { signal } = await lock.acquire('second', { leaseMs: 700, maxHoldMs: 700 });
             return new Promise((resolve) => {
               signal.addEventListener('abort', () => {
-                resolve(lock.tryAcquire('first').then((hold) => [owner(), hold?.owner]));
+                resolve(lock.tryAcquire('first').then((hold) => [owner(), pathOf(hold ?? undefined)]));
               });
             });
           },

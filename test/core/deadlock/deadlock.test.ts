@@ -58,7 +58,7 @@ describe('two traces that take two keys in opposite order', () => {
     ];
     expect((error as DeadlockError).cycle).toEqual(cycle);
     expect(`${error} ${JSON.stringify(error)}`).not.toMatch(/k0|k1|trace/);
-    const parts = { key: 'k0', category: undefined, mode: 'write', owner: 'trace-b', traceId: 'trace-b' };
+    const parts = { key: 'k0', category: undefined, mode: 'write', traceId: 'trace-b', branch: '' };
     expect(seen).toEqual([{ ...parts, holdId: expect.any(String), waitedMs: 0, cycle }]);
   });
 

@@ -1,4 +1,5 @@
 import { type LocksOptions, lock } from '../../../src/core/index.ts';
+import { pathOf } from '../../support/path-of.ts';
 import type { StoreCall } from '../../support/stores/fake-store.ts';
 import { coreTests, taken } from '../../support/stores/set-up.ts';
 
@@ -124,8 +125,8 @@ describe('A claim', () => {
     const hold = await handOver(setup, { leaseMs: 30_000 });
     const startMs = setup.clock.now().monoMs;
     const renewals: number[] = [];
-    setup.locks.on('renewed', ({ owner }) => {
-      if (owner === hold.owner) renewals.push(setup.clock.now().monoMs - startMs);
+    setup.locks.on('renewed', (event) => {
+      if (pathOf(event) === pathOf(hold)) renewals.push(setup.clock.now().monoMs - startMs);
     });
     await setup.clock.advance(250);
     expect(renewals).toHaveLength(1);

@@ -20,7 +20,7 @@ describe('The watchdog', () => {
     expect(times(store.calls, 'renew', startMs)).toEqual([990, 1980, 2970, 3960, 4950, 5940, 6930, 7920, 8910, 9900]);
     expect(hold.isHeld()).toBe(true);
     expect(renewed).toHaveLength(10);
-    expect(renewed[0]).toMatchObject({ key: 'key', owner: hold.owner, remainingMs: 2_968 });
+    expect(renewed[0]).toMatchObject({ key: 'key', traceId: hold.traceId, branch: hold.branch, remainingMs: 2_968 });
   });
 
   it('The watchdog goes on at a third of the lease if the store’s clock was set back, and promises no more than was asked for', async () => {
@@ -217,7 +217,7 @@ describe('A renewal that fails', () => {
     expect(aborted).toHaveBeenCalledTimes(1);
     expect(signal.reason).toBeInstanceOf(LockLostError);
     expect(signal.reason).toMatchObject({ key: 'key', fence: hold.fence });
-    expect(lost).toMatchObject([{ key: 'key', owner: hold.owner, error: signal.reason }]);
+    expect(lost).toMatchObject([{ key: 'key', traceId: hold.traceId, branch: hold.branch, error: signal.reason }]);
     // The store had renewed it all the same; the release has freed it.
     expect(await store.remains()).toEqual([]);
     expect(() => hold.assertHeld()).toThrow(signal.reason);

@@ -29,8 +29,8 @@ describe('The channel reenlock:acquire', () => {
     const setup = setUp();
     const messages = subscribe();
     const hold = await taken(setup, { category: 'orders' });
-    const { owner, fence } = hold;
-    const common = { locks: setup.locks, key: 'key', category: 'orders', mode: 'write', owner, traceId: owner };
+    const { traceId, branch, fence } = hold;
+    const common = { locks: setup.locks, key: 'key', category: 'orders', mode: 'write', traceId, branch };
     expect(messages).toMatchObject([
       { ...common, caller: 'code', waitMs: 15_000, outcome: 'granted', fence, waitedMs: 0 },
     ]);

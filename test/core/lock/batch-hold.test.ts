@@ -11,6 +11,7 @@ import {
   lock,
 } from '../../../src/core/index.ts';
 import { gate } from '../../support/gate.ts';
+import { pathOf } from '../../support/path-of.ts';
 import { coreTests, type Job, outcomeOf, queued, type Setup } from '../../support/stores/set-up.ts';
 import { until } from '../../support/until.ts';
 
@@ -48,7 +49,7 @@ describe('The hold of a batch', () => {
     const { job } = setUp();
     const batch = await batchOf(job('trace'));
     expect(batch.key).toBe('a, b, c');
-    expect([...batch.holds.values()].map(({ owner }) => owner)).toEqual(['trace', 'trace', 'trace']);
+    expect([...batch.holds.values()].map((each) => pathOf(each))).toEqual(['trace', 'trace', 'trace']);
     for (const { fence } of batch.holds.values()) expect(fence).toBeGreaterThan(0);
     // What compares it must be told of the mistake, by the compiler and by the database.
     // @ts-expect-error: each key has its own

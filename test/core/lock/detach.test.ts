@@ -9,6 +9,7 @@ import {
   lock,
   resumeHold,
 } from '../../../src/core/index.ts';
+import { pathOf } from '../../support/path-of.ts';
 import { coreTests, outcomeOf, queued, taken } from '../../support/stores/set-up.ts';
 
 const setUp = coreTests();
@@ -34,7 +35,7 @@ describe('A detached hold', () => {
     expect(await setup.job().in(() => lock.tryAcquire('key'))).toBeNull();
     const second = setup.job('second');
     const resumed = await second.in(() => resumeHold(token));
-    expect([resumed.key, resumed.owner, resumed.isHeld()]).toEqual(['key', 'second', true]);
+    expect([resumed.key, pathOf(resumed), resumed.isHeld()]).toEqual(['key', 'second', true]);
     expect(resumed.fence).toBeGreaterThan(hold.fence);
     expect((await second.in(() => lock.acquire('key'))).fence).toBe(resumed.fence);
     await second.end();
@@ -159,7 +160,7 @@ describe('A detached hold', () => {
     await resumed.release();
     const [first, second] = [seen[0]!.split(' ')[1], seen[2]!.split(' ')[1]];
     expect(seen).toEqual([`granted ${first}`, `detached ${first}`, `resumed ${second}`, `released ${second}`]);
-    expect(details).toMatchObject([{ key: 'key', owner: 'trace', leaseMs: 5_000, heldMs: 0 }]);
+    expect(details).toMatchObject([{ key: 'key', traceId: 'trace', branch: '', leaseMs: 5_000, heldMs: 0 }]);
   });
 
   it('`run` returns the token of a hold that its routine detached', async () => {

@@ -14,7 +14,7 @@ describe('A hold', () => {
   it('A hold tells what it holds, for which owner, and its fence', async () => {
     const { job } = setUp();
     const first = await job('trace-1').in(() => lock.acquire(42, { category: 'order' }));
-    expect(first).toMatchObject({ key: '42', owner: 'trace-1' });
+    expect(first).toMatchObject({ key: '42', traceId: 'trace-1', branch: '' });
     expect(Number.isSafeInteger(first.fence)).toBe(true);
     await first.release();
     const second = await job('trace-2').in(() => lock.acquire('42', { category: 'order' }));
@@ -234,10 +234,10 @@ describe('getLock', () => {
     expect(await job().in(() => getLock('key').inspect())).toEqual({
       key: 'key',
       category: undefined,
-      holds: [{ ...one, owner: 'a', isDetached: false, fence, remainingMs: 9_850, heldMs: 150 }],
+      holds: [{ ...one, traceId: 'a', branch: '', isDetached: false, fence, remainingMs: 9_850, heldMs: 150 }],
       waiters: [
-        { ...two, owner: 'b', priority: 0, waitedMs: 150 },
-        { ...one, owner: 'c', priority: 0, waitedMs: 50 },
+        { ...two, traceId: 'b', branch: '', priority: 0, waitedMs: 150 },
+        { ...one, traceId: 'c', branch: '', priority: 0, waitedMs: 50 },
       ],
     });
   });

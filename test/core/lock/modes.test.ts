@@ -1,4 +1,6 @@
 import { DeadlockError, getLock, type Hold, LockConfigError, LockLostError, lock } from '../../../src/core/index.ts';
+import { checkedName } from '../../../src/core/model/key.ts';
+import { pathOf } from '../../support/path-of.ts';
 import {
   coreTests,
   type Job,
@@ -127,8 +129,8 @@ describe('A scope that holds to read', () => {
         key: 'key',
         category: undefined,
         mode: 'write',
-        owner: 'own',
         traceId: 'own',
+        branch: '',
         holdId: expect.any(String),
         fence: writing.value!.fence,
         otherHolds: 1,
@@ -260,8 +262,10 @@ describe('A scope that holds to read', () => {
     const job = setup.job('own');
     const reading = await asked(setup, job, { ...read, reentrant: 'request' });
     const writing = await asked(setup, job);
-    expect(writing.value?.owner).toBe(reading.value?.owner);
-    expect(writing.value?.owner).not.toBe('own');
+    const { holds } = await setup.store.inspect(checkedName('key', undefined).id);
+    expect(new Set(holds.map(({ owner }) => owner)).size).toBe(1);
+    expect(holds[0]?.owner).not.toBe('own');
+    expect([reading, writing].map(({ value }) => pathOf(value))).toEqual(['own', 'own']);
   });
 
   it('A scope that reads for its trace is refused to write for itself alone: it would wait for itself', async () => {
@@ -302,8 +306,8 @@ describe('Scopes of one trace in both modes', () => {
     await asked(there, there.job('fan'));
     expect(entered).toEqual([]);
     expect(elsewhere).toMatchObject([
-      { key: 'key', owner: 'fan', otherHolds: 1 },
-      { key: 'key', owner: 'fan', otherHolds: 2 },
+      { key: 'key', traceId: 'fan', branch: '', otherHolds: 1 },
+      { key: 'key', traceId: 'fan', branch: '', otherHolds: 2 },
     ]);
   });
 
@@ -394,7 +398,7 @@ describe('list', () => {
     expect((await setup.locks.list({ category: 'shop|1' })).locks[0]).toMatchObject({ category: 'shop|1' });
     expect((await setup.locks.list({ prefix: 'order:1' })).locks[0]).toMatchObject({
       category: undefined,
-      holds: [{ owner: 'own', mode: 'read' }],
+      holds: [{ traceId: 'own', branch: '', mode: 'read' }],
       waiters: [],
     });
   });

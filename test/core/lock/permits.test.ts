@@ -56,7 +56,7 @@ describe('A key with permits', () => {
     const entered = sibling.events('entered');
     await setup.job('trace').in(() => lock.acquire('key', two));
     await sibling.job('trace').in(() => lock.acquire('key', two));
-    expect(entered).toMatchObject([{ mode: 'permit', owner: 'trace', otherHolds: 1 }]);
+    expect(entered).toMatchObject([{ mode: 'permit', traceId: 'trace', branch: '', otherHolds: 1 }]);
     expect((await taken(setup, two)).isHeld()).toBe(true);
     expect(await setup.locks.inspect('key')).toMatchObject({ permits: { limit: 2, held: 2 }, holds: { length: 3 } });
   });

@@ -98,7 +98,7 @@ class Play {
     const nowMs = (await this.#setup.store.inspect('key')).nowMs;
     const holder = held[0] ?? this.#other?.value;
     if (holder?.isHeld()) {
-      expect(known).toMatchObject({ owner: holder.owner, fence: holder.fence });
+      expect(known).toMatchObject({ owner: holder.traceId, fence: holder.fence });
       expect(known!.endMs - nowMs).toBeGreaterThanOrEqual(holder.remainingMs());
       if (holder === held[0]) expect(known!.endMs - nowMs).toBeLessThanOrEqual(maxHoldMs - this.#ageMs);
     }

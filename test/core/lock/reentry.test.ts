@@ -6,6 +6,7 @@ import {
   LockNotHeldError,
   lock,
 } from '../../../src/core/index.ts';
+import { pathOf } from '../../support/path-of.ts';
 import { coreTests, outcomeOf } from '../../support/stores/set-up.ts';
 
 const setUp = coreTests();
@@ -21,7 +22,7 @@ describe('Re-entry in one scope', () => {
     expect(store.calls).toHaveLength(calls);
     expect(inner).not.toBe(outer);
     expect([inner.fence, tried?.fence]).toEqual([outer.fence, outer.fence]);
-    expect(inner.owner).toBe(outer.owner);
+    expect(pathOf(inner)).toBe(pathOf(outer));
   });
 
   it('Re-entry needs as many releases as there were acquires, and the store gets the last one', async () => {
@@ -163,7 +164,7 @@ describe('Who may re-enter', () => {
     const inner = await own.in(() => lock.acquire('key', { reentrant: 'request' }));
     const plain = await own.in(() => lock.acquire('key'));
     expect([inner.fence, plain.fence]).toEqual([outer.fence, outer.fence]);
-    expect(outer.owner).not.toBe('trace');
+    expect(pathOf(outer)).toBe('trace');
     expect(await job('trace').in(() => lock.tryAcquire('key'))).toBeNull();
     expect(await job('trace').in(() => lock.tryAcquire('key', { reentrant: 'request' }))).toBeNull();
   });
@@ -207,7 +208,7 @@ describe('The default of a `Locks` for `reentrant`', () => {
     const { job, clock } = setUp({ reentrant: false });
     const { in: inJob } = job('trace');
     const first = await inJob(() => lock.acquire('key'));
-    expect(first.owner).not.toBe('trace');
+    expect(pathOf(first)).toBe('trace');
     const second = outcomeOf(inJob(() => lock.acquire('key')));
     await clock.settle();
     expect(second.state).toBe('pending');
@@ -216,7 +217,7 @@ describe('The default of a `Locks` for `reentrant`', () => {
     expect(second.value?.fence).toBeGreaterThan(first.fence);
     const outer = await inJob(() => lock.acquire('other', { reentrant: 'trace' }));
     const inner = await inJob(() => lock.acquire('other', { reentrant: 'trace' }));
-    expect([inner.fence, inner.owner]).toEqual([outer.fence, 'trace']);
+    expect([inner.fence, pathOf(inner)]).toEqual([outer.fence, 'trace']);
   });
 
   it("With `reentrant: 'request'`, a job re-enters its own holds, those for its trace among them, and no other job does", async () => {

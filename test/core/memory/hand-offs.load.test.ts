@@ -11,6 +11,7 @@ import {
 import { buildLocks } from '../../../src/core/runtime/locks.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { gate } from '../../support/gate.ts';
+import { pathOf } from '../../support/path-of.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
@@ -93,7 +94,7 @@ describe('A crowd on one key in memory', () => {
       const store = new MemoryStore();
       const served: string[] = [];
       const locks = Array.from({ length: n }, () => locksOn(store));
-      const writers = await queued(locks, 1_000, () => lock.run('key', ({ owner }) => void served.push(owner)));
+      const writers = await queued(locks, 1_000, () => lock.run('key', (hold) => void served.push(pathOf(hold))));
       const [queue] = (await store.list({ idPrefix: '', limit: 1 })).locks;
       writers.release();
       expect(await mostInOneRound(() => served.length, writers.over)).toBeLessThanOrEqual(n * few);

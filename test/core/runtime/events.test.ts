@@ -1,6 +1,7 @@
 import { processState } from '../../../src/core/base/process-state.ts';
 import { getLock, LockConfigError, type LockEvents, LockLostError, lock } from '../../../src/core/index.ts';
 import { lockEventNames } from '../../../src/core/model/events.ts';
+import { pathOf } from '../../support/path-of.ts';
 import { coreTests, outcomeOf } from '../../support/stores/set-up.ts';
 
 const setUp = coreTests();
@@ -20,7 +21,7 @@ describe('The events of a lock', () => {
     await inner.release();
     const holdId = granted[0]?.holdId;
     expect(holdId).toEqual(expect.any(String));
-    const event = { key: 'key', category: undefined, mode: 'write', owner: 'owner', traceId: 'owner', holdId };
+    const event = { key: 'key', category: undefined, mode: 'write', traceId: 'owner', branch: '', holdId };
     expect(granted).toEqual([{ ...event, fence: hold.fence, waitedMs: 0 }]);
     await hold.extend(10_000);
     expect(renewed).toContainEqual({ ...event, remainingMs: 9_898 });
@@ -37,7 +38,7 @@ describe('The events of a lock', () => {
     const first = await job().in(() => lock.acquire('key'));
     const second = outcomeOf(job('owner').in(() => lock.acquire('key')));
     await clock.advance(123);
-    const parts = { key: 'key', category: undefined, mode: 'write', owner: 'owner', traceId: 'owner' };
+    const parts = { key: 'key', category: undefined, mode: 'write', traceId: 'owner', branch: '' };
     expect(waiting).toEqual([{ ...parts, holdId: expect.any(String) }]);
     await first.release();
     await clock.settle();
@@ -80,7 +81,7 @@ describe('The events of a lock', () => {
     const { job, clock, locks } = setUp();
     const order: string[] = [];
     for (const name of ['granted', 'waiting', 'released', 'lost', 'timeout'] as const)
-      locks.on(name, ({ owner }) => void order.push(`${owner} ${name}`));
+      locks.on(name, (event) => void order.push(`${pathOf(event)} ${name}`));
     const first = await job('a').in(() => lock.acquire('key'));
     outcomeOf(job('b').in(() => lock.acquire('key', { leaseMs: 1_000, renew: false })));
     outcomeOf(job('c').in(() => lock.acquire('key', { waitMs: 100 })));
@@ -106,8 +107,8 @@ describe('The events of a lock', () => {
         key: 'key',
         category: undefined,
         mode: 'write',
-        owner: 'owner',
         traceId: 'owner',
+        branch: '',
         holdId: expect.any(String),
         heldMs: 1100,
         error: expect.any(LockLostError),

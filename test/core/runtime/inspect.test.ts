@@ -173,7 +173,7 @@ describe('locks.forceRelease', () => {
     const hold = await job().in(() => lock.acquire('x'.repeat(300), { category: 'shop' }));
     const [listed] = (await locks.list()).locks;
     expect(listed?.key).toMatch(/^%h[0-9a-f]{64}$/);
-    expect((await locks.inspect(listed!.key)).holds).toMatchObject([{ owner: hold.owner }]);
+    expect((await locks.inspect(listed!.key)).holds).toMatchObject([{ traceId: hold.traceId, branch: '' }]);
     expect(await locks.forceRelease(listed!.key, { fence: hold.fence })).toBe(true);
     await clock.settle();
     expect(hold.isHeld()).toBe(false);

@@ -1,5 +1,6 @@
 import { currentTrace, getLock, type Hold, lock, runInTrace } from '../../../src/core/index.ts';
 import { gate } from '../../support/gate.ts';
+import { pathOf } from '../../support/path-of.ts';
 import { coreTests, outcomeOf, taken } from '../../support/stores/set-up.ts';
 
 const setUp = coreTests();
@@ -42,7 +43,7 @@ describe('A job within a job', () => {
     const owners: (string | undefined)[] = [];
     const dive = async (depth: number): Promise<void> => {
       const hold = await lock.acquire('key');
-      owners.push(hold.owner);
+      owners.push(pathOf(hold));
       await lock.acquire(`key-${depth}`);
       if (depth > 0) await runInTrace(() => dive(depth - 1));
     };

@@ -14,6 +14,7 @@ import { lockName } from '../../../src/core/model/key.ts';
 import { runtimeOf } from '../../../src/core/runtime/locks.ts';
 import { Scope } from '../../../src/core/scope/scope.ts';
 import { gate } from '../../support/gate.ts';
+import { pathOf } from '../../support/path-of.ts';
 import { coreTests, type Job, outcomeOf, taken } from '../../support/stores/set-up.ts';
 
 const setUp = coreTests();
@@ -129,7 +130,7 @@ describe('runInTrace', () => {
           const hold = await lock.acquire('key');
           seen.push(`${traceId} in`);
           await clock.settle();
-          expect(hold.owner).toBe(currentTrace()?.traceId);
+          expect(pathOf(hold)).toBe(currentTrace()?.traceId);
           seen.push(`${traceId} out`);
         },
         { locks, traceId },
@@ -373,7 +374,7 @@ describe('Branches of one scope', () => {
     const { job } = setUp();
     const holds = await job('trace').in(() => Promise.all([1, 2, 3].map(() => lock.acquire('key'))));
     expect(new Set(holds.map((hold) => hold.fence)).size).toBe(1);
-    expect(new Set(holds.map((hold) => hold.owner))).toEqual(new Set(['trace']));
+    expect(new Set(holds.map((each) => pathOf(each)))).toEqual(new Set(['trace']));
   });
 
   it('Branches that race for a free key all hold it, and it is free after all their releases', async () => {

@@ -13,11 +13,11 @@ function shownOf(value: object): string {
 async function secretsOf({ locks, store }: Setup, key: string): Promise<string[]> {
   const { holds } = await locks.inspect(key);
   const processes = store.calls.flatMap(({ operation, terms }) => (operation === 'subscribe' ? [String(terms)] : []));
-  return [...holds.flatMap(({ holdId, owner }) => [holdId, owner]), ...processes];
+  return [...holds.flatMap(({ holdId, traceId }) => [holdId, String(traceId)]), ...processes];
 }
 
 describe('What JSON, logs and copies show', () => {
-  it('A hold shows its key, category, mode, fence and what is left, and neither its owner nor an id', async () => {
+  it('A hold shows its key, category, mode, fence and what is left, and neither its trace nor an id', async () => {
     const setup = setUp();
     const hold = await setup.job('secret-trace').in(() => lock.acquire('key', { category: 'orders' }));
     const seen = { key: 'key', category: 'orders', mode: 'write', fence: hold.fence, remainingMs: 9_898 };
@@ -25,7 +25,7 @@ describe('What JSON, logs and copies show', () => {
     expect(inspect(hold)).toBe(`Hold ${inspect(seen)}`);
     expect(Object.keys(hold)).toEqual([]);
     expect(await setup.locks.inspect('key', { category: 'orders' })).toMatchObject({
-      holds: [{ owner: 'secret-trace' }],
+      holds: [{ traceId: 'secret-trace', branch: '' }],
     });
     expect(shownOf(hold)).not.toContain('secret');
   });

@@ -31,7 +31,7 @@ describe('An acquire’s signal', () => {
       await setup.clock.settle();
       expect(outcome.error).toBeInstanceOf(LockAbortedError);
       const { key } = outcome.error as LockAbortedError;
-      const parts = { key, category: undefined, mode: 'write', owner: 'owner', traceId: 'owner' };
+      const parts = { key, category: undefined, mode: 'write', traceId: 'owner', branch: '' };
       expect(aborted).toEqual([{ ...parts, holdId: expect.any(String), waitedMs: 0 }]);
       expect(setup.store.count('acquire')).toBe(1);
     },
@@ -77,7 +77,7 @@ describe('An acquire’s signal', () => {
       open();
       await setup.clock.settle();
       expect(aborted).toMatchObject([
-        { key: 'key', owner: expect.any(String), holdId: expect.any(String), waitedMs: 30 },
+        { key: 'key', traceId: expect.any(String), holdId: expect.any(String), waitedMs: 30 },
       ]);
       expect(granted).toEqual([]);
     },
@@ -187,7 +187,7 @@ describe('An acquire’s signal', () => {
       const outcome = outcomeOf<unknown>(job.in(() => lock[call]('key')));
       await setup.clock.settle();
       expect(outcome.error).toBeInstanceOf(LockScopeError);
-      expect(aborted).toMatchObject([{ key: 'key', owner: 'owner', holdId: expect.any(String), waitedMs: 0 }]);
+      expect(aborted).toMatchObject([{ key: 'key', traceId: 'owner', holdId: expect.any(String), waitedMs: 0 }]);
       expect(setup.store.calls).toEqual([]);
     },
   );

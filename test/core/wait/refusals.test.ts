@@ -14,30 +14,30 @@ async function timeouts(setup: Setup, count = 1): Promise<LockTimeoutError[]> {
 }
 
 describe('An acquire that times out', () => {
-  it('The error and the event of a timeout tell the owner and the instance that hold the key, for how long, and how many waited', async () => {
+  it('The error and the event of a timeout tell the trace, the branch and the instance that hold the key, for how long, and how many waited', async () => {
     const setup = setUp();
     const hold = await taken(setup.sibling({ instance: 'orders:1' }));
     const events = setup.events('timeout');
     await setup.clock.advance(500);
     const [error] = await timeouts(setup, 2);
-    const holder = { owner: hold.owner, instance: 'orders:1', heldMs: 1_500, waiters: 2 };
+    const holder = { traceId: hold.traceId, branch: '', instance: 'orders:1', heldMs: 1_500, waiters: 2 };
     expect([error?.holder, events[0]?.holder]).toMatchObject([holder, holder]);
   });
 
   it('The error of a batch tells who holds its key', async () => {
     const setup = setUp();
-    const { owner } = await taken(setup);
+    const { traceId } = await taken(setup);
     const batch = outcomeOf(setup.job().in(() => lock.acquireAll(['key', 'other'], { waitMs: 1_000 })));
     await setup.clock.advance(1_000);
-    expect(batch.error).toMatchObject({ holder: { owner, heldMs: 1_000 } });
+    expect(batch.error).toMatchObject({ holder: { traceId, heldMs: 1_000 } });
   });
 
-  it('The holder is shown as a whole by util.inspect, to loggers without its owner, and neither by the message nor by JSON', async () => {
+  it('The holder is shown as a whole by util.inspect, to loggers without its trace, and neither by the message nor by JSON', async () => {
     const setup = setUp();
-    const { owner } = await taken(setup);
+    const { traceId } = await taken(setup);
     const [error] = await timeouts(setup);
     const instance = setup.locks.settings.instance;
-    for (const secret of [owner, instance]) {
+    for (const secret of [traceId, instance]) {
       expect(inspect(error)).toContain(secret);
       for (const shown of [error?.message, error?.stack, JSON.stringify(error)]) expect(shown).not.toContain(secret);
     }

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import express from 'express';
 import { type AcquireOptions, isLockError, type LockMode } from '../../../src/core/index.ts';
 import { lockOn, traceContext } from '../../../src/express/index.ts';
+import { pathOf } from '../../support/path-of.ts';
 import type { Recorder, Worker } from '../recorder.ts';
 import { seeded } from '../seed.ts';
 
@@ -188,7 +189,7 @@ class Acts {
       const id = this.#recorder.enter(hold);
       await sleep(this.#random() * holdMs);
       // Whatever it does next ends the work.
-      this.#recorder.leaving(hold.owner, hold.key, id);
+      this.#recorder.leaving(pathOf(hold), hold.key, id);
       if (this.#random() < 0.1) throw new Error('The handler fails');
       if (this.#random() < 0.1) req.socket.destroy();
       else res.send('done');

@@ -7,6 +7,7 @@ import { currentTrace, lock } from 'reenlock';
 import { describeFrameworks, type Framework, type Middleware } from '../../support/http/frameworks.ts';
 import type { RawClient } from '../../support/http/raw-client.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
+import { pathOf } from '../../support/path-of.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
@@ -16,7 +17,7 @@ afterAll(() => rmSync(dir, { recursive: true }));
 
 /** What code finds itself in: our trace, cls-rtracer's id, and the owner of a lock that it takes. */
 async function whoAmI(): Promise<object> {
-  return { trace: currentTrace()?.traceId, rtracer: rtracerId(), owner: await lock.run('own', (hold) => hold.owner) };
+  return { trace: currentTrace()?.traceId, rtracer: rtracerId(), owner: await lock.run('own', (hold) => pathOf(hold)) };
 }
 
 interface Body {

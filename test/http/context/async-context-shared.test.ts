@@ -3,13 +3,14 @@ import { isLockError, lock, runInTrace } from 'reenlock';
 import { gate } from '../../support/gate.ts';
 import { type Call, describeStyles } from '../../support/http/frameworks.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
+import { pathOf } from '../../support/path-of.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
 
 /** The owner of a lock that the calling code takes, or why it gets none. */
 async function owner(): Promise<string> {
-  return lock.run('own', (hold) => hold.owner).catch((error) => (isLockError(error) ? error.code : String(error)));
+  return lock.run('own', (hold) => pathOf(hold)).catch((error) => (isLockError(error) ? error.code : String(error)));
 }
 
 describeStyles('The owner in what requests share', (framework) => {

@@ -1,19 +1,18 @@
 import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks';
 import { EventEmitter } from 'node:events';
 import { id as rtracerId } from 'cls-rtracer';
-import { type Hold, isLockError, lock } from 'reenlock';
+import { isLockError, lock } from 'reenlock';
 import { gate } from '../../support/gate.ts';
 import { type App, type Call, describeStyles } from '../../support/http/frameworks.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
+import { pathOf } from '../../support/path-of.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
 
 /** The owner of a lock that the calling code takes, or why it gets none. */
 async function owner(): Promise<string> {
-  return lock
-    .run('own', (hold: Hold) => hold.owner)
-    .catch((error) => (isLockError(error) ? error.code : String(error)));
+  return lock.run('own', (hold) => pathOf(hold)).catch((error) => (isLockError(error) ? error.code : String(error)));
 }
 
 /** As some pools are: its one connection was opened by the first caller, and all callbacks run in that one's context. */

@@ -5,13 +5,14 @@ import request from 'supertest';
 import { gate } from '../../support/gate.ts';
 import { type Call, describeFrameworks } from '../../support/http/frameworks.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
+import { pathOf } from '../../support/path-of.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
 
 /** What a handler finds itself in: our trace, cls-rtracer's id, and the owner of a lock that it takes. */
 async function whoAmI(): Promise<{ trace: string | undefined; rtracer: unknown; owner: string }> {
-  return { trace: currentTrace()?.traceId, rtracer: rtracerId(), owner: await lock.run('own', (hold) => hold.owner) };
+  return { trace: currentTrace()?.traceId, rtracer: rtracerId(), owner: await lock.run('own', (hold) => pathOf(hold)) };
 }
 
 const all = (id: string): object => ({ trace: id, rtracer: id, owner: id });
@@ -71,7 +72,7 @@ describeFrameworks('The request’s own context', (framework) => {
           if (queue.length === 2) for (const callback of queue.splice(0)) callback();
         }),
     );
-    const report = async (call: Call): Promise<void> => call.send({ ...(await whoAmI()), hold: call.lock?.owner });
+    const report = async (call: Call): Promise<void> => call.send({ ...(await whoAmI()), hold: pathOf(call.lock) });
     const stage = await ServerStage.start(framework, (app) =>
       app.route(
         '/:key',
@@ -141,7 +142,7 @@ describeFrameworks('The request’s own context', (framework) => {
         (app, stage) => {
           const ours = framework.traceContext({ locks: stage.locks });
           app.use(...(place === 'above' ? [framework.rtracer(), ours] : [ours]));
-          app.route('/x', lockOn('k'), async (call) => call.send({ ...(await whoAmI()), hold: call.lock?.owner }));
+          app.route('/x', lockOn('k'), async (call) => call.send({ ...(await whoAmI()), hold: pathOf(call.lock) }));
         },
         { bare: true },
       );

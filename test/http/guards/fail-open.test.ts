@@ -186,7 +186,7 @@ describeStyles('failOpen', (framework) => {
   it('failOpen never lets in a request that waits in a deadlock', async () => {
     const { stage, failedOpen } = await serving(framework, { ...passing, handler: 'problem' });
     const granted = gate();
-    stage.locks.on('granted', ({ owner, key }) => owner === 'first' && key === 'outer' && granted.open());
+    stage.locks.on('granted', ({ traceId, key }) => traceId === 'first' && key === 'outer' && granted.open());
     const job = runInTrace(
       async () => {
         await lock.acquire('inner');

@@ -4,6 +4,7 @@ import { TraceSignatures } from '../../../src/core/model/signature.ts';
 import { bare } from '../../support/http/bare-app.ts';
 import { ServerStage, type ServerStageOptions } from '../../support/http/server-stage.ts';
 import { called } from '../../support/http/services.ts';
+import { pathOf } from '../../support/path-of.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
@@ -34,8 +35,8 @@ async function outcome(
     (app, { locks }) => {
       locks.on('headerRefused', ({ reason }) => void refusals.push(reason));
       app.route('/x', async (call) => {
-        const { owner } = await lock.acquire('k');
-        call.send({ trace: currentTrace()?.traceId, owner });
+        const hold = await lock.acquire('k');
+        call.send({ trace: currentTrace()?.traceId, owner: pathOf(hold) });
       });
     },
     options,

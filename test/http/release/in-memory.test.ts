@@ -6,6 +6,7 @@ import { createLocks, currentTrace, type Locks, lock, MemoryStore, runInTrace } 
 import { lockOn, traceContext } from 'reenlock/express';
 import supertest from 'supertest';
 import { expresses } from '../../support/http/native.ts';
+import { pathOf } from '../../support/path-of.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
@@ -26,7 +27,7 @@ describe.each(expresses)('%s, with locks in memory', (_, create) => {
     const owners: unknown[] = [];
     const begun = new EventEmitter();
     const app = traced().get('/', guard, (req, res) => {
-      owners.push([req.lock?.owner, currentTrace()?.traceId, rTracerId()]);
+      owners.push([pathOf(req.lock), currentTrace()?.traceId, rTracerId()]);
       if (owners.length > 1) res.send();
       else begun.emit('first', res);
     });

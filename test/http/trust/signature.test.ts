@@ -4,6 +4,7 @@ import { gate } from '../../support/gate.ts';
 import { bare } from '../../support/http/bare-app.ts';
 import { type App, type Call, describeStyles } from '../../support/http/frameworks.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
+import { pathOf } from '../../support/path-of.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
@@ -132,7 +133,7 @@ describeStyles('a signed trace header on a framework', (framework) => {
 
   it('A signed trace header that a service sends re-enters in the service that it is for, and waits in any other', async () => {
     const go = gate();
-    const locked = async (call: Call) => call.send({ owner: call.lock?.owner });
+    const locked = async (call: Call) => call.send({ owner: pathOf(call.lock) });
     const stock = await ServerStage.start(framework, (app) => app.route('/x', lockOn('k'), locked), { trust });
     const { store } = stock;
     const bank = await ServerStage.start(framework, (app) => app.route('/x', lockOn('k'), locked), {
@@ -151,7 +152,7 @@ describeStyles('a signed trace header on a framework', (framework) => {
             // What the one was sent is no use at the other.
             inBank = ownerIn(bank, headers);
             await go;
-            call.send({ owner: call.lock?.owner, inStock });
+            call.send({ owner: pathOf(call.lock), inStock });
           }),
       { bare: true, store },
     );

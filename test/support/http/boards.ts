@@ -253,7 +253,7 @@ export interface Row {
   readonly id: string;
   readonly key: string;
   readonly category?: string;
-  readonly holder?: { owner: string; mode: string; fence: number; sinceMs: number; endMs: number };
+  readonly holder?: { traceId?: string; branch: string; mode: string; fence: number; sinceMs: number; endMs: number };
   readonly holds: number;
   readonly waiters: number;
   readonly next: readonly { owner: string }[];

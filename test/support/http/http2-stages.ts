@@ -1,5 +1,6 @@
 import { constants } from 'node:http2';
 import { matrix } from '../matrix.ts';
+import { pathOf } from '../path-of.ts';
 import { bare } from './bare-app.ts';
 import { Contest, type ContestOptions } from './contest.ts';
 import { fastify5 } from './fastify-app.ts';
@@ -44,7 +45,7 @@ export function answering(framework: Framework, protocol: Protocol, work?: Promi
     framework,
     (app, stage) =>
       app.route('/x', framework.lockOn('k'), async (call) => {
-        const trace = String(call.lock?.owner);
+        const trace = String(pathOf(call.lock));
         stage.note(`${trace} in`);
         await work;
         expect(await stage.holder('k')).toBe(trace);

@@ -8,6 +8,7 @@ import { type Clock, systemClock } from '../../../src/core/base/clock.ts';
 import { buildLocks } from '../../../src/core/runtime/locks.ts';
 import { watchesOf } from '../../../src/http/response/connection-watch.ts';
 import { ManualClock } from '../clock/manual-clock.ts';
+import { pathOf } from '../path-of.ts';
 import { patienceOfTest } from '../until.ts';
 import type { App, Framework } from './frameworks.ts';
 import { Http2Client } from './http2-client.ts';
@@ -52,7 +53,7 @@ export class ServerStage {
     recordIds(this.store, this.#ids);
     this.locks = buildLocks({ ...options, store: this.store }, clock);
     for (const event of ['granted', 'waiting', 'renewed', 'released', 'lost', 'timeout', 'aborted'] as const) {
-      this.locks.on(event, ({ owner, key }) => this.note(`${event} ${owner} ${key}`));
+      this.locks.on(event, (details) => this.note(`${event} ${pathOf(details)} ${details.key}`));
     }
     const born = (socket: Socket): void => void this.#sockets.set(socket, listenersOf(socket));
     this.server.on('connection', born).on('secureConnection', born);
