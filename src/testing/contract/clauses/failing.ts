@@ -1,6 +1,6 @@
 import { types } from 'node:util';
 import { LockStoreError } from '../../../core/model/errors.ts';
-import { longMs, shortMs } from '../harness.ts';
+import { goneMs, longMs, shortMs } from '../harness.ts';
 import { type Contract, key } from '../stage.ts';
 
 /** C17, C18: looking, and failing. */
@@ -39,7 +39,7 @@ export function describeFailing({ harness, stage, describe, it, itQueues, expect
       const gone = await two.line().wait({ livenessMs: shortMs });
       const waiter = await one.line().wait();
       await begin();
-      await harness.elapse(shortMs);
+      await harness.elapse(goneMs);
       for (const _ of [1, 2, 3]) expect((await stage.order()).holds).toEqual([]);
       expect((await stage.order()).waiters).toContain(waiter.holdId);
       expect(await one.heard()).toEqual([]);
