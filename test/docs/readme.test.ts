@@ -11,6 +11,8 @@ import { documents, nestPage, Workshop } from './workshop.ts';
 
 watchLeaks();
 
+const quickStart = 'docs/start/quick-start.md';
+
 describe('the code of the documents', () => {
   let workshop: Workshop;
   beforeAll(() => {
@@ -36,14 +38,24 @@ describe('the code of the documents', () => {
     for (const statement of statements) expect(flat(example)).toContain(flat(statement));
   });
 
-  describe('the quick start', () => {
+  it('The program of the README lets requests for one order take turns', async () => {
+    const env = { PORT: String(await freePort()) };
+    const server = startScript(workshop.path('README.md', 'server.ts'), { env, execArgv: tsx });
+    const url = await addressOf(server);
+    const answers = await Promise.all(Array.from({ length: 6 }, () => takeUnit(url, '42')));
+    expect(answers.map(({ units }) => units).sort()).toEqual([4, 5, 6, 7, 8, 9]);
+    expect(await takeUnit(url, '43')).toEqual({ units: 9 });
+    expect(await server.stop()).toMatchObject({ stderr: '' });
+  });
+
+  describe('the quick start on Redis', () => {
     let redis: RedisServer;
     let server: Script;
     let url: string;
     beforeEach(async () => {
       redis = await startRedis();
       const env = { REDIS_URL: redis.url, PORT: String(await freePort()) };
-      server = startScript(workshop.path('README.md', 'server.ts'), { env, execArgv: tsx });
+      server = startScript(workshop.path(quickStart, 'express-server.ts'), { env, execArgv: tsx });
       url = await addressOf(server);
     });
     afterEach(async () => {
