@@ -54,8 +54,8 @@ describe('The hold of a batch', () => {
     // What compares it must be told of the mistake, by the compiler and by the database.
     // @ts-expect-error: each key has its own
     expect(batch.fence).toBeUndefined();
-    // @ts-expect-error: each key has its own
-    expect(batch.owner).toBeUndefined();
+    // @ts-expect-error: each hold has it
+    expect(batch.branch).toBeUndefined();
   });
 
   it('A batch is held while all of its holds are', async () => {

@@ -107,7 +107,7 @@ describeStyles('a client that is not trusted', (framework) => {
     expect(balance).toBe(20);
   });
 
-  it('With `owner: "request"`, a trusted request of the same trace waits, too', async () => {
+  it("With `reentrant: 'request'`, a trusted request of the same trace waits, too", async () => {
     const go = gate();
     const stage = await ServerStage.start(framework, (app, stage) =>
       app.route('/:who', lockOn('k', { reentrant: 'request' }), async (call) => {

@@ -90,8 +90,10 @@ lockOn('k', { releaseOn: 'finish' });
 lockOn('k', { waitMs: '10' });
 // @ts-expect-error no such option
 lockOn('k', { timeout: 10 });
-// @ts-expect-error no such owner
-lockOn('k', { owner: 'session' });
+// @ts-expect-error it is 'trace', 'request' or false
+lockOn('k', { reentrant: 'session' });
+// @ts-expect-error no such option
+lockOn('k', { owner: 'request' });
 
 traceContext();
 traceContext({ trust: 'none', headerName: 'X-Request-Id', abortGraceMs: 1_000 });
