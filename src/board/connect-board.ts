@@ -6,9 +6,17 @@ import { sendReply } from './board-reply.ts';
 import { LockBoard, type LockBoardOptions } from './lock-board.ts';
 
 /**
- * A page that shows which locks are held and waited for, by whom, and for how long:
- * `app.use('/locks', lockBoard({ authorize }))`. `authorize` says which users may look, and which may force-release locks.
- * Needs no `traceContext`. Throws `LockConfigError` for bad options.
+ * A middleware that serves a page of the locks that are held and waited for, by whom, and for how long. `authorize` decides who may
+ * look, and who may force-release locks. Needs no `traceContext`. Throws `LockConfigError` for bad options.
+ *
+ * @example
+ * ```ts
+ * import express from 'express';
+ * import { lockBoard } from 'reenlock/node';
+ *
+ * const app = express();
+ * app.use('/locks', lockBoard({ authorize: (req) => isOperator(req.headers.authorization) && { name: 'ann' } }));
+ * ```
  */
 export function lockBoard<R extends IncomingMessage = IncomingMessage>(options: LockBoardOptions<R>): Middleware {
   const board = new LockBoard(options);

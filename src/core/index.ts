@@ -10,6 +10,7 @@ export { configureLocks, createLocks, type Locks } from './runtime/locks.ts';
 // Locking: deep in services, and around their methods.
 
 export { getLock, lock } from './lock/lock.ts';
+export type { Lock, LockFunctions } from './lock/lock-functions.ts';
 export { Locked, type LockedDecorator, type MethodKey, type ReusableLockedDecorator } from './lock/locked.ts';
 export { type ResumeOptions, resumeHold } from './lock/resume.ts';
 export type { LockKey, LockKeys } from './model/key.ts';
@@ -23,8 +24,6 @@ export type {
   HoldMode,
   InspectOptions,
   ListOptions,
-  Lock,
-  LockFunctions,
   LockInfo,
   LockMode,
   LockPage,

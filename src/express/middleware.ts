@@ -32,10 +32,23 @@ export interface GuardOptions<R extends IncomingMessage = KeyRequest> extends Co
 }
 
 /**
- * Guards a route: the handlers after it run while the request holds the lock, which is released when the work is over.
- * A request that does not get the lock in time gets a 423 with Retry-After, through the application's error handlers. If its
- * client disconnects while it waits, it leaves the queue, and no handler runs.
- * Throws `LockConfigError` for bad options, and for a constant key that was meant as a template.
+ * Guards a route: its handlers run while the request holds the lock, which is released when the work on the request has ended. A
+ * request that waits longer than `waitMs` (default 15 000 ms) gets a 423 with `Retry-After`, through the application's error
+ * handlers. If the client disconnects during the wait, the request leaves the queue, and no handler runs. Throws `LockConfigError`
+ * for bad options, and for a constant key that looks like a template.
+ *
+ * @example
+ * ```ts
+ * import express from 'express';
+ * import { lockOn, traceContext } from 'reenlock/express';
+ *
+ * const app = express();
+ * app.use(traceContext());
+ * app.post('/orders/:id/pay', lockOn((req) => `order:${req.params.id}`, { waitMs: 2_000 }), async (req, res) => {
+ *   await charge(req.params.id);
+ *   res.sendStatus(204);
+ * });
+ * ```
  */
 export function lockOn<R extends IncomingMessage = KeyRequest>(
   key: string | KeyFunction<R>,
@@ -55,8 +68,16 @@ function routeOf({ method, baseUrl, route }: Partial<Request>): string | undefin
 }
 
 /**
- * A page that shows which locks are held and waited for, by whom, and for how long:
- * `app.use('/locks', lockBoard({ authorize }))`. `authorize` says which users may look, and which may force-release locks.
- * Needs no `traceContext`. Throws `LockConfigError` for bad options.
+ * A middleware that serves a page of the locks that are held and waited for, by whom, and for how long. `authorize` decides who may
+ * look, and who may force-release locks. Needs no `traceContext`. Throws `LockConfigError` for bad options.
+ *
+ * @example
+ * ```ts
+ * import express from 'express';
+ * import { lockBoard } from 'reenlock/express';
+ *
+ * const app = express();
+ * app.use('/locks', lockBoard({ authorize: (req) => isOperator(req.headers.authorization) && { name: 'ann' } }));
+ * ```
  */
 export const lockBoard: (options: LockBoardOptions<Request>) => Middleware = connectBoard;

@@ -4,9 +4,19 @@ import { LockBoard, type LockBoardOptions } from '../board/lock-board.ts';
 import { type Plugin, pluginMeta } from './middleware.ts';
 
 /**
- * A page that shows which locks are held and waited for, by whom, and for how long:
- * `app.register(lockBoard({ authorize }), { prefix: '/locks' })`. The user that `authorize` returns may look, and force-release
- * locks if it says so. Needs no `traceContext`. Throws `LockConfigError` for bad options.
+ * A plugin that serves a page of the locks that are held and waited for, by whom, and for how long. `authorize` decides who may
+ * look, and who may force-release locks. Needs no `traceContext`. Throws `LockConfigError` for bad options.
+ *
+ * @example
+ * ```ts
+ * import fastify from 'fastify';
+ * import { lockBoard } from 'reenlock/fastify';
+ *
+ * const app = fastify();
+ * await app.register(lockBoard({ authorize: (req) => isOperator(req.headers.authorization) && { name: 'ann' } }), {
+ *   prefix: '/locks',
+ * });
+ * ```
  */
 export function lockBoard(options: LockBoardOptions<FastifyRequest>): Plugin {
   const board = new LockBoard(options);

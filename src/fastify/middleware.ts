@@ -41,9 +41,21 @@ export interface GuardOptions<R = KeyRequest> extends CommonGuardOptions {
 }
 
 /**
- * Gives each request its trace id and its scope: `app.register(traceContext({ locks }))`, before all other plugins. Locks that
- * later code takes belong to this scope, and are released when the work on the request is over. Throws `LockConfigError`
- * for bad options.
+ * Gives each request its trace id and its scope: the locks that later code acquires belong to the request. They are released when the
+ * work on the request has ended. Work that goes on after that has no lock. Register this plugin before
+ * all others. Throws `LockConfigError` for bad options.
+ *
+ * @example
+ * ```ts
+ * import fastify from 'fastify';
+ * import { lockOn, traceContext } from 'reenlock/fastify';
+ *
+ * const app = fastify();
+ * await app.register(traceContext());
+ * app.post('/report', { preHandler: lockOn('report') }, async () => {
+ *   await writeReport();
+ * });
+ * ```
  */
 export function traceContext(options?: TraceContextOptions): Plugin {
   const trace = openContext(options);
@@ -60,10 +72,24 @@ export function traceContext(options?: TraceContextOptions): Plugin {
 }
 
 /**
- * Guards a route, as its `preHandler`, or at another hook that has what the key is made of: its handler runs while the request
- * holds the lock, which is released when the work is over. A request that does not get the lock in time gets a 423 with
- * Retry-After, through the application's error handler. Throws `LockConfigError` for bad options, and for a constant key that
- * was meant as a template.
+ * Guards a route. Use it as the route's `preHandler`, or at another hook where the parts of the key are known. The handler runs while
+ * the request holds the lock, which is released when the work on the request has ended. A request that waits longer than `waitMs`
+ * (default 15 000 ms) gets a 423 with `Retry-After`, through the application's error handler. If the client disconnects during the
+ * wait, the request leaves the queue, and the handler doesn't run. Throws `LockConfigError` for bad options, and for a constant key
+ * that looks like a template.
+ *
+ * @example
+ * ```ts
+ * import fastify from 'fastify';
+ * import { type KeyRequest, lockOn, traceContext } from 'reenlock/fastify';
+ *
+ * const app = fastify();
+ * await app.register(traceContext());
+ * const guard = lockOn((request: KeyRequest) => `order:${request.params.id}`, { waitMs: 2_000 });
+ * app.post<{ Params: { id: string } }>('/orders/:id', { preHandler: guard }, async (request) => {
+ *   await charge(request.params.id);
+ * });
+ * ```
  */
 export function lockOn<R = KeyRequest>(key: string | KeyFunction<R>, options?: GuardOptions<NoInfer<R>>): Guard {
   const guard = new RequestGuard<readonly [R, FastifyReply]>(key, options);
@@ -77,7 +103,21 @@ export function lockOn<R = KeyRequest>(key: string | KeyFunction<R>, options?: G
   };
 }
 
-/** A `handler` that responds with an RFC 9457 problem document. As the application's error handler, it passes other errors on. */
+/**
+ * Responds to a lock error with an RFC 9457 problem document. Use it as the application's error handler, where it passes other errors
+ * on, or as the `handler` of a guard.
+ *
+ * @example
+ * ```ts
+ * import fastify from 'fastify';
+ * import { lockOn, sendProblem, traceContext } from 'reenlock/fastify';
+ *
+ * const app = fastify();
+ * await app.register(traceContext());
+ * app.setErrorHandler(sendProblem);
+ * app.post('/report', { preHandler: lockOn('report') }, async () => writeReport());
+ * ```
+ */
 export function sendProblem(error: Error, _request: FastifyRequest, reply: FastifyReply): void {
   checkProblemCall(reply, 'app.setErrorHandler(sendProblem)');
   if (reply.raw.headersSent || !isLockError(error)) throw error;

@@ -6,9 +6,18 @@ import { LockBoard, type LockBoardOptions } from '../board/lock-board.ts';
 import { alreadySentResponse, nodeOf } from './middleware.ts';
 
 /**
- * A page that shows which locks are held and waited for, by whom, and for how long:
- * `app.use('/locks/*', lockBoard({ authorize }))`. The user that `authorize` returns may look, and force-release locks if it says so. Needs no `traceContext`, but `@hono/node-server`.
- * Throws `LockConfigError` for bad options.
+ * A middleware that serves a page of the locks that are held and waited for, by whom, and for how long. `authorize` decides who may
+ * look, and who may force-release locks. Needs `@hono/node-server`, but no
+ * `traceContext`. Throws `LockConfigError` for bad options.
+ *
+ * @example
+ * ```ts
+ * import { Hono } from 'hono';
+ * import { lockBoard } from 'reenlock/hono';
+ *
+ * const app = new Hono();
+ * app.use('/locks/*', lockBoard({ authorize: (c) => isOperator(c.req.header('authorization')) && { name: 'ann' } }));
+ * ```
  */
 export function lockBoard(options: LockBoardOptions<Context>): MiddlewareHandler {
   const board = new LockBoard(options);

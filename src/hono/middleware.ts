@@ -26,9 +26,22 @@ export interface GuardOptions<C extends Context = Context> extends CommonGuardOp
 }
 
 /**
- * Gives each request its trace id and its scope. Locks that later code takes belong to this scope, and are released when
- * the work on the request is over. Mount it first. It needs `@hono/node-server`: elsewhere each request fails with a
- * `LockConfigError`. Throws `LockConfigError` for bad options.
+ * Gives each request its trace id and its scope: the locks that later code acquires belong to the request. They are released when the
+ * work on the request has ended. Work that goes on after that has no lock. Mount this
+ * middleware first. It needs `@hono/node-server`: elsewhere each request fails with a `LockConfigError`. Throws `LockConfigError` for bad options.
+ *
+ * @example
+ * ```ts
+ * import { Hono } from 'hono';
+ * import { lockOn, traceContext } from 'reenlock/hono';
+ *
+ * const app = new Hono();
+ * app.use(traceContext());
+ * app.post('/report', lockOn('report'), async (c) => {
+ *   await writeReport();
+ *   return c.body(null, 204);
+ * });
+ * ```
  */
 export function traceContext(options?: TraceContextOptions): MiddlewareHandler {
   const trace = awaitedContext(options);
@@ -48,10 +61,23 @@ export function alreadySentResponse(): Response {
 }
 
 /**
- * Guards a route: what comes after it runs while the request holds the lock, which is released when its work is over. A
- * request that does not get the lock in time gets a 423 with Retry-After, through the application's `onError`. The callback of
- * a streamed response is not a part of that work: see docs/frameworks/choose.md. Throws `LockConfigError` for bad options, and
- * for a constant key that was meant as a template.
+ * Guards a route: the handlers after it run while the request holds the lock, which is released when their work has ended. A request
+ * that waits longer than `waitMs` (default 15 000 ms) gets a 423 with `Retry-After`, through the application's `onError`. The
+ * callback of a streamed response is not part of that work: see docs/frameworks/choose.md. Throws `LockConfigError` for bad options,
+ * and for a constant key that looks like a template.
+ *
+ * @example
+ * ```ts
+ * import { Hono } from 'hono';
+ * import { lockOn, traceContext } from 'reenlock/hono';
+ *
+ * const app = new Hono();
+ * app.use(traceContext());
+ * app.post('/orders/:id', lockOn((c) => `order:${c.req.param('id')}`, { waitMs: 2_000 }), async (c) => {
+ *   await charge(c.req.param('id'));
+ *   return c.body(null, 204);
+ * });
+ * ```
  */
 export function lockOn<C extends Context = Context>(
   key: string | KeyFunction<C>,
@@ -96,7 +122,21 @@ function routeOf({ req }: Context): string | undefined {
   return req.routePath.includes('*') ? undefined : `${req.method} ${req.routePath}`;
 }
 
-/** A `handler` that responds with an RFC 9457 problem document. As the application's `onError`, it throws other errors again. */
+/**
+ * Returns the response to a lock error: an RFC 9457 problem document. Use it as the application's `onError`, where it throws other errors
+ * again, or as the `handler` of a guard.
+ *
+ * @example
+ * ```ts
+ * import { Hono } from 'hono';
+ * import { lockOn, sendProblem, traceContext } from 'reenlock/hono';
+ *
+ * const app = new Hono();
+ * app.use(traceContext());
+ * app.post('/report', lockOn('report'), (c) => c.body(null, 204));
+ * app.onError(sendProblem);
+ * ```
+ */
 export function sendProblem(error: Error, c: Context): Response {
   checkProblemCall(c, 'app.onError(sendProblem)');
   const { outgoing } = c.env as { outgoing: ServerResponse };

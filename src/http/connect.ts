@@ -25,11 +25,23 @@ import {
 export type Middleware = (req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void) => void;
 
 /**
- * Gives each request its trace id and its scope. Locks that later code takes belong to this scope, and are released when
- * the work on the request is over; docs/concepts/release.md says when that is. Work that goes on after it has no lock. Mount
- * it first. Throws `LockConfigError` for bad options.
+ * Gives each request its trace id and its scope: the locks that later code acquires belong to the request. They are released when the
+ * work on the request has ended; docs/concepts/release.md says when that is. Work that goes on after that has no lock. Mount this
+ * middleware first. Throws `LockConfigError` for bad options.
  *
- * A WebSocket has no response, so a call for its handshake goes on without a scope: lock in `runInTrace` there.
+ * A WebSocket has no response: its handshake passes through without a scope. Use `runInTrace` there.
+ *
+ * @example
+ * ```ts
+ * import { createServer } from 'node:http';
+ * import { lock } from 'reenlock';
+ * import { traceContext } from 'reenlock/node';
+ *
+ * const trace = traceContext();
+ * createServer((req, res) =>
+ *   trace(req, res, async () => res.end(await lock.run('report', () => writeReport()))),
+ * ).listen(3000);
+ * ```
  */
 export function traceContext(options?: TraceContextOptions): Middleware {
   const trace = openContext(options);
@@ -112,7 +124,21 @@ function respond(handle: () => unknown, next: (error: unknown) => void): void {
   new Promise((resolve) => resolve(handle())).catch((error) => next(failureOf(error)));
 }
 
-/** A `handler` that responds with an RFC 9457 problem document. As error middleware, it passes other errors on. */
+/**
+ * Responds to a lock error with an RFC 9457 problem document. Use it as error middleware, which passes other errors on, or as the
+ * `handler` of a guard.
+ *
+ * @example
+ * ```ts
+ * import express from 'express';
+ * import { lockOn, sendProblem, traceContext } from 'reenlock/express';
+ *
+ * const app = express();
+ * app.use(traceContext());
+ * app.post('/orders/:id', lockOn((req) => `order:${req.params.id}`), (_req, res) => void res.sendStatus(204));
+ * app.use(sendProblem);
+ * ```
+ */
 export function sendProblem(
   error: LockError,
   _req: IncomingMessage,

@@ -5,9 +5,18 @@ import { checkCall } from '../http/misuse.ts';
 import type { Guard } from './middleware.ts';
 
 /**
- * A page that shows which locks are held and waited for, by whom, and for how long:
- * `app.use(mount('/locks', lockBoard({ authorize })))`, with koa-mount. `authorize` says which users may look, and which may
- * force-release locks. Needs no `traceContext`. Throws `LockConfigError` for bad options.
+ * A middleware that serves a page of the locks that are held and waited for, by whom, and for how long. `authorize` decides who may
+ * look, and who may force-release locks. Needs no `traceContext`. Throws `LockConfigError` for bad options.
+ *
+ * @example
+ * ```ts
+ * import Koa from 'koa';
+ * import mount from 'koa-mount';
+ * import { lockBoard } from 'reenlock/koa';
+ *
+ * const app = new Koa();
+ * app.use(mount('/locks', lockBoard({ authorize: (ctx) => isOperator(ctx.headers.authorization) && { name: 'ann' } })));
+ * ```
  */
 export function lockBoard(options: LockBoardOptions<Context>): Guard {
   const board = new LockBoard(options);

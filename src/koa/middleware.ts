@@ -34,8 +34,21 @@ export interface GuardOptions<C extends ExtendableContext = KeyContext> extends 
 }
 
 /**
- * Gives each request its trace id and its scope. Locks that later code takes belong to this scope, and are released when
- * the work on the request is over. Mount it first. Throws `LockConfigError` for bad options.
+ * Gives each request its trace id and its scope: the locks that later code acquires belong to the request. They are released when the
+ * work on the request has ended. Work that goes on after that has no lock. Mount this middleware first. Throws `LockConfigError` for bad options.
+ *
+ * @example
+ * ```ts
+ * import Koa from 'koa';
+ * import { lockOn, traceContext } from 'reenlock/koa';
+ *
+ * const app = new Koa();
+ * app.use(traceContext());
+ * app.use(lockOn('report'));
+ * app.use(async (ctx) => {
+ *   ctx.body = await writeReport();
+ * });
+ * ```
  */
 export function traceContext(options?: TraceContextOptions): Guard {
   const trace = awaitedContext(options);
@@ -46,10 +59,24 @@ export function traceContext(options?: TraceContextOptions): Guard {
 }
 
 /**
- * Guards a route: the middleware after it runs while the request holds the lock, which is released when its work is over.
- * A request that does not get the lock in time gets a 423 with Retry-After, through the application's error handlers. If its
- * client disconnects while it waits, it leaves the queue, and no handler runs.
- * Throws `LockConfigError` for bad options, and for a constant key that was meant as a template.
+ * Guards a route: the middleware after it runs while the request holds the lock, which is released when the work on the request has ended. A
+ * request that waits longer than `waitMs` (default 15 000 ms) gets a 423 with `Retry-After`, through the application's error
+ * handlers. If the client disconnects during the wait, the request leaves the queue, and no later middleware runs. Throws `LockConfigError`
+ * for bad options, and for a constant key that looks like a template.
+ *
+ * @example
+ * ```ts
+ * import Koa from 'koa';
+ * import { lockOn, traceContext } from 'reenlock/koa';
+ *
+ * const app = new Koa();
+ * app.use(traceContext());
+ * app.use(lockOn((ctx) => `order:${ctx.query.id}`, { waitMs: 2_000 }));
+ * app.use(async (ctx) => {
+ *   await charge(String(ctx.query.id));
+ *   ctx.status = 204;
+ * });
+ * ```
  */
 export function lockOn<C extends ExtendableContext = KeyContext>(
   key: string | KeyFunction<C>,
@@ -74,7 +101,19 @@ function routeOf(ctx: ExtendableContext): string | undefined {
   return typeof path === 'string' ? `${ctx.method} ${path}` : undefined;
 }
 
-/** A `handler` that responds with an RFC 9457 problem document. It throws other errors again. */
+/**
+ * Responds to a lock error with an RFC 9457 problem document. Use it as the `handler` of a guard. It throws other errors again.
+ *
+ * @example
+ * ```ts
+ * import Koa from 'koa';
+ * import { lockOn, sendProblem, traceContext } from 'reenlock/koa';
+ *
+ * const app = new Koa();
+ * app.use(traceContext());
+ * app.use(lockOn('report', { handler: sendProblem }));
+ * ```
+ */
 export function sendProblem(error: LockError, ctx: ExtendableContext): void {
   checkProblemCall(ctx, 'lockOn(key, { handler: sendProblem })');
   // If a response has begun, Koa would append the document to it.

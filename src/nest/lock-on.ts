@@ -39,11 +39,25 @@ export interface GuardOptions<R = KeyRequest> extends CommonGuardOptions {
 }
 
 /**
- * Guards a route, or all routes of a controller: the handler, its pipes and later interceptors run while the request holds
- * the lock, which is released when the response has ended and the handler has settled. Nest's own guards run before, without the lock. A request that
- * does not get the lock in time gets a 423 with Retry-After. Needs `LocksModule`. Throws `LockConfigError` for bad options, and
- * for a constant key that was meant as a template. Calls that are no HTTP requests (GraphQL, microservices, gateways)
- * fail with a `LockConfigError`.
+ * Guards a route, or all routes of a controller. The handler, its pipes and later interceptors run while the request holds the lock,
+ * which is released when the response has ended and the handler has settled. Nest's guards run before, without the lock. A request
+ * that waits longer than `waitMs` (default 15 000 ms) gets a 423 with `Retry-After`. If the client disconnects during the wait, the
+ * request leaves the queue, and the handler doesn't run. Needs `LocksModule`. Throws `LockConfigError` for bad options, and for a
+ * constant key that looks like a template. Calls that are not HTTP requests (GraphQL, microservices, gateways) fail with a
+ * `LockConfigError`.
+ *
+ * @example
+ * ```ts
+ * import { Controller, Param, Post } from '@nestjs/common';
+ * import { LockOn } from 'reenlock/nest';
+ *
+ * @Controller('orders')
+ * export class OrdersController {
+ *   @Post(':id/pay')
+ *   @LockOn((request) => `order:${request.params.id}`, { waitMs: 2_000 })
+ *   pay(@Param('id') id: string) { return charge(id); }
+ * }
+ * ```
  */
 export function LockOn<R = KeyRequest>(
   key: string | KeyFunction<R>,

@@ -15,7 +15,22 @@ import { closeServer } from '../http/response/close-server.ts';
 import type { TraceContextOptions } from '../http/traced-request.ts';
 import { LockErrorFilter } from './error-filter.ts';
 
-/** The token of the application's `Locks`: `@Inject(LOCKS) locks: Locks`, or `app.get<Locks>(LOCKS)`. */
+/**
+ * The token of the application's `Locks`: `@Inject(LOCKS) locks: Locks`, or `app.get<Locks>(LOCKS)`.
+ *
+ * @example
+ * ```ts
+ * import { Inject, Injectable } from '@nestjs/common';
+ * import type { Locks } from 'reenlock';
+ * import { LOCKS } from 'reenlock/nest';
+ *
+ * @Injectable()
+ * export class Readiness {
+ *   constructor(@Inject(LOCKS) private readonly locks: Locks) {}
+ *   isReady = async () => (await this.locks.ping()).ok;
+ * }
+ * ```
+ */
 export const LOCKS: unique symbol = Symbol('reenlock.locks');
 
 const oldestNest = '11';
@@ -42,6 +57,16 @@ export interface LocksModuleAsyncOptions
  * - Lock errors get problem documents with their status and `Retry-After`. Filters of routes and controllers come before it.
  * - `app.close()` lets holders finish for the `drainMs` of the `Locks`, and refuses waiters. That happens in
  *   `beforeApplicationShutdown`: close the client of the store later, in `onApplicationShutdown`.
+ *
+ * @example
+ * ```ts
+ * import { Module } from '@nestjs/common';
+ * import { createLocks } from 'reenlock';
+ * import { LocksModule } from 'reenlock/nest';
+ *
+ * @Module({ imports: [LocksModule.forRoot({ locks: createLocks() })] })
+ * export class AppModule {}
+ * ```
  */
 export class LocksModule implements NestModule, BeforeApplicationShutdown {
   readonly #locks: Locks;
@@ -55,12 +80,39 @@ export class LocksModule implements NestModule, BeforeApplicationShutdown {
     this.#trace = traceContext({ ...options, locks });
   }
 
-  /** With the options at hand. */
+  /**
+   * Returns the module, with options that you have at hand. Bad options fail with `LockConfigError` when the application starts.
+   *
+   * @example
+   * ```ts
+   * import { Module } from '@nestjs/common';
+   * import { createLocks } from 'reenlock';
+   * import { LocksModule } from 'reenlock/nest';
+   *
+   * @Module({ imports: [LocksModule.forRoot({ locks: createLocks({ waitMs: 5_000 }) })] })
+   * export class AppModule {}
+   * ```
+   */
   static forRoot(options: LocksModuleOptions): DynamicModule {
     return LocksModule.forRootAsync({ useFactory: () => options });
   }
 
-  /** With options that a factory makes from other providers, such as the application's configuration. */
+  /**
+   * Returns the module, with options that a factory makes from other providers, such as the application's configuration. Throws
+   * `LockConfigError` if Nest is too old.
+   *
+   * @example
+   * ```ts
+   * import { Module } from '@nestjs/common';
+   * import { createLocks } from 'reenlock';
+   * import { LocksModule } from 'reenlock/nest';
+   *
+   * @Module({
+   *   imports: [LocksModule.forRootAsync({ useFactory: async () => ({ locks: createLocks() }) })],
+   * })
+   * export class AppModule {}
+   * ```
+   */
   static forRootAsync({ imports = [], inject = [], useFactory }: LocksModuleAsyncOptions): DynamicModule {
     const { version } = require('@nestjs/core/package.json') as { version: string };
     if (isOlder(version, oldestNest)) throw tooOld('@nestjs/core', version, oldestNest, 'reenlock/nest');

@@ -8,13 +8,25 @@ import { wrapMethod } from './wrapped-method.ts';
 const own = Symbol('reenlock.locks');
 
 /**
- * Runs a method of a provider or controller in a scope of its own, with the `Locks` of `LocksModule`, as `runInTrace` does: a
- * message handler (`@MessagePattern`, `@EventPattern`), a job's processor, a `@Cron`. Locks that are left at its end are
- * released. Within another scope it has the trace id, and so the locks, of that scope. Methods of routes have the scope of
- * their request, and don't need it.
+ * Runs a method of a provider or controller as a job, with the `Locks` of `LocksModule`, as `runInTrace` does: a message handler
+ * (`@MessagePattern`, `@EventPattern`), a queue's processor, a `@Cron`. Locks that it still holds at its end are released. Within
+ * another request or job it has that one's trace, and so may re-enter its locks. Methods of routes don't need it.
  *
  * The method returns a promise then. It rejects with `LockConfigError` if Nest did not create its instance, or if it returns an
- * Observable, whose end would come after that of the scope.
+ * Observable, which would end after the job.
+ *
+ * @example
+ * ```ts
+ * import { Injectable } from '@nestjs/common';
+ * import { Locked } from 'reenlock';
+ * import { RunInTrace } from 'reenlock/nest';
+ *
+ * @Injectable()
+ * export class Reports {
+ *   @RunInTrace() @Locked('report')
+ *   async nightly(): Promise<void> { await writeReport(); }
+ * }
+ * ```
  */
 export function RunInTrace(): MethodDecorator {
   return (target, _name, descriptor) => {

@@ -26,9 +26,22 @@ export interface GuardOptions<R extends IncomingMessage = IncomingMessage> exten
 }
 
 /**
- * Guards what `next` calls: it runs while the request holds the lock, which is released when the response has ended. A
- * request that does not get the lock in time goes to `next(error)`, with the status 423 and Retry-After. Throws
- * `LockConfigError` for bad options, and for a constant key that was meant as a template.
+ * Guards what `next` calls: it runs while the request holds the lock, which is released when the response has ended. A request that
+ * waits longer than `waitMs` (default 15 000 ms) goes to `next(error)`, with the status 423 and `Retry-After`. If the client
+ * disconnects during the wait, the request leaves the queue, and `next` is not called. Throws `LockConfigError` for bad options, and
+ * for a constant key that looks like a template.
+ *
+ * @example
+ * ```ts
+ * import { createServer } from 'node:http';
+ * import { lockOn, traceContext } from 'reenlock/node';
+ *
+ * const trace = traceContext();
+ * const guard = lockOn((req) => `path:${req.url}`, { waitMs: 2_000 });
+ * createServer((req, res) =>
+ *   trace(req, res, () => guard(req, res, (error) => res.writeHead(error === undefined ? 200 : 423).end())),
+ * ).listen(3000);
+ * ```
  */
 export function lockOn<R extends IncomingMessage = IncomingMessage>(
   key: string | KeyFunction<R>,

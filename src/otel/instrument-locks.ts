@@ -27,9 +27,19 @@ const rules: Rules<InstrumentLocksOptions> = {
 };
 
 /**
- * Makes spans of the acquires and holds of one `Locks`, and collects its metrics, for OpenTelemetry. Returns the function that
- * ends this, and the spans that are open. Call it once the SDK has been started. Throws `LockConfigError` for bad options, and if
+ * Makes spans of the acquires and holds of one `Locks`, and collects its metrics, for OpenTelemetry. Call it after the SDK has started.
+ * Returns a function that stops this and ends the open spans. Throws `LockConfigError` for bad options, and if
  * `@opentelemetry/api` is not installed or too old.
+ *
+ * @example
+ * ```ts
+ * import { configureLocks } from 'reenlock';
+ * import { instrumentLocks } from 'reenlock/otel';
+ *
+ * const locks = configureLocks();
+ * const stop = instrumentLocks(locks, { keys: false });
+ * process.once('SIGTERM', stop);
+ * ```
  */
 export function instrumentLocks(locks: Locks, options?: InstrumentLocksOptions): () => void {
   const api = loadPeer<typeof OpenTelemetry>('@opentelemetry/api', 'reenlock/otel', () =>

@@ -30,9 +30,20 @@ const rules: Rules<LockMetricsOptions> = {
 const oldestClient = '15';
 
 /**
- * Collects metrics of one `Locks` for Prometheus. Returns the function that ends this and removes the metrics from the
- * registry. Throws `LockConfigError` for bad options, and if `prom-client` is not installed or too old; and as `prom-client` does if
- * the registry has a metric of such a name.
+ * Collects metrics of one `Locks` for Prometheus. Returns a function that stops this and removes the metrics from the registry. Throws
+ * `LockConfigError` for bad options, and if `prom-client` is not installed or too old; throws the error of `prom-client` if the
+ * registry already has a metric of that name.
+ *
+ * @example
+ * ```ts
+ * import { register } from 'prom-client';
+ * import { configureLocks } from 'reenlock';
+ * import { collectLockMetrics } from 'reenlock/prometheus';
+ *
+ * const stop = collectLockMetrics(configureLocks());
+ * console.log(await register.metrics());
+ * process.once('SIGTERM', stop);
+ * ```
  */
 export function collectLockMetrics(locks: Locks, options?: LockMetricsOptions): () => void {
   const client = loadPeer<typeof PromClient>('prom-client', 'reenlock/prometheus', () => require('prom-client'));

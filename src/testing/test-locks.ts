@@ -20,7 +20,20 @@ export interface TestLocksOptions extends Omit<LocksOptions, 'store'> {
 
 /** The clock of a `TestLocks`. */
 export interface TestClock {
-  /** Lets `ms` milliseconds pass. Rejects with `LockConfigError` if the clock is `'real'`. */
+  /**
+   * Lets `ms` milliseconds pass on the manual clock, with all timers that are due. Rejects with `LockConfigError` if the clock is
+   * `'real'`.
+   *
+   * @example
+   * ```ts
+   * import { createTestLocks } from 'reenlock/testing';
+   *
+   * const locks = createTestLocks({ clock: 'manual' });
+   * const hold = await locks.holdAs('another-request', 'order:42', { leaseMs: 10_000, renew: false });
+   * await locks.clock.advance(10_001);
+   * console.assert(!hold.isHeld());
+   * ```
+   */
   advance(ms: number): Promise<void>;
 }
 
@@ -35,33 +48,142 @@ export interface HistoryEntry<E extends keyof LockEvents = keyof LockEvents> {
 /** A `Locks` in memory, with what a test needs to play other requests, faults and time. */
 export interface TestLocks extends Locks {
   readonly clock: TestClock;
-  /** Acquires a key for another trace, as another request would. `end` releases the hold, if the test does not. */
+  /**
+   * Acquires a key for another trace, as another request would. `end` releases the hold if the test does not. Rejects as `lock.acquire`
+   * does.
+   *
+   * @example
+   * ```ts
+   * import { createTestLocks } from 'reenlock/testing';
+   *
+   * const locks = createTestLocks();
+   * const hold = await locks.holdAs('another-request', 'order:42');
+   * // … test what your code does while the order is locked
+   * await hold.release();
+   * ```
+   */
   holdAs(traceId: string, key: LockKey, options?: AcquireOptions): Promise<Hold>;
-  /** Resolves when at least `count` acquires wait for the key; default 1. It has no deadline of its own. */
+  /**
+   * Resolves when at least `count` acquires (default 1) wait for the key. It has no deadline: the test's own timeout ends it.
+   *
+   * @example
+   * ```ts
+   * import { createTestLocks } from 'reenlock/testing';
+   *
+   * const locks = createTestLocks();
+   * const hold = await locks.holdAs('first-request', 'order:42');
+   * const second = locks.holdAs('second-request', 'order:42');
+   * await locks.whenWaiting('order:42');
+   * await hold.release();
+   * await second;
+   * ```
+   */
   whenWaiting(key: LockKey, count?: number, options?: Pick<AcquireOptions, 'category'>): Promise<void>;
-  /** Takes the key from its holder, as if its lease had ended: the hold is lost. Returns false if no one holds it. */
+  /**
+   * Takes the key from its holder, as if its lease had expired: the hold is lost. Returns false if no one holds the key.
+   *
+   * @example
+   * ```ts
+   * import { createTestLocks } from 'reenlock/testing';
+   *
+   * const locks = createTestLocks();
+   * const hold = await locks.holdAs('a-request', 'order:42');
+   * await locks.loseLock('order:42');
+   * console.assert(hold.signal.aborted);
+   * ```
+   */
   loseLock(key: LockKey, options?: Pick<AcquireOptions, 'category'>): Promise<boolean>;
-  /** Makes the next store call of this kind fail. More calls of `failNext` are for the calls after that. */
+  /**
+   * Makes the next store call of this kind fail. Call it again for the calls after that one. Throws `LockConfigError` for an unknown
+   * operation or fault.
+   *
+   * @example
+   * ```ts
+   * import { createTestLocks } from 'reenlock/testing';
+   *
+   * const locks = createTestLocks();
+   * locks.failNext('acquire', new Error('refused'));
+   * await locks.holdAs('a-request', 'order:42').catch((error) => console.log(error.code)); // ERR_LOCK_STORE
+   * ```
+   */
   failNext(operation: StoreOperation, fault: StoreFault): void;
-  /** Removes the faults that have not happened. */
+  /**
+   * Removes the faults of `failNext` that have not happened yet.
+   *
+   * @example
+   * ```ts
+   * import { createTestLocks } from 'reenlock/testing';
+   *
+   * const locks = createTestLocks();
+   * locks.failNext('renew', 'lost-reply');
+   * locks.heal();
+   * ```
+   */
   heal(): void;
-  /** All events since it was created, or since the last `history({ clear: true })`, in order. */
+  /**
+   * Returns all events since the `TestLocks` was created, or since the last `history({ clear: true })`, in order.
+   *
+   * @example
+   * ```ts
+   * import { createTestLocks } from 'reenlock/testing';
+   *
+   * const locks = createTestLocks();
+   * await (await locks.holdAs('a-request', 'order:42')).release();
+   * console.log(locks.history().map(({ event }) => event)); // [ 'acquired', 'released' ]
+   * ```
+   */
   history(options?: { readonly clear?: boolean | undefined }): readonly HistoryEntry[];
   /**
-   * Ends the test: releases the holds of `holdAs`, and closes the `Locks`. Rejects with an error that names each lock that
-   * the tested code left held or waited for.
+   * Ends the test: releases the holds of `holdAs`, and closes the `Locks`. Rejects with an error that names each lock that the tested code
+   * still holds or waits for.
+   *
+   * @example
+   * ```ts
+   * import { afterEach } from 'vitest';
+   * import { configureTestLocks } from 'reenlock/testing';
+   *
+   * const locks = configureTestLocks();
+   * afterEach(() => locks.end());
+   * ```
    */
   end(): Promise<void>;
 }
 
-/** Creates a `Locks` for a test. Pass it as `{ locks }`. Throws `LockConfigError` for bad options. */
+/**
+ * Creates a `Locks` in memory for a test. Pass it as `{ locks }`. Call `end` after the test. Throws `LockConfigError` for bad options.
+ *
+ * @example
+ * ```ts
+ * import { lock, runInTrace } from 'reenlock';
+ * import { createTestLocks } from 'reenlock/testing';
+ *
+ * const locks = createTestLocks();
+ * await locks.holdAs('another-request', 'order:42');
+ * const hold = await runInTrace(() => lock.tryAcquire('order:42'), { locks });
+ * console.assert(hold === null);
+ * await locks.end();
+ * ```
+ */
 export function createTestLocks(options: TestLocksOptions = {}): TestLocks {
   const { clock = 'real', ...others } = options;
   checkValue('`clock`', clock, oneOf('real', 'manual'));
   return buildTestLocks(clock === 'manual' ? new ManualClock() : systemClock, others);
 }
 
-/** As `createTestLocks`, and makes it the configured `Locks` of this process until its `end`. Throws `LockConfigError` for bad options. */
+/**
+ * Creates a `Locks` for a test, as `createTestLocks` does, and makes it the default of this process until its `end`. Throws
+ * `LockConfigError` for bad options.
+ *
+ * @example
+ * ```ts
+ * import { afterEach, beforeEach } from 'vitest';
+ * import { configureTestLocks, type TestLocks } from 'reenlock/testing';
+ *
+ * let locks: TestLocks;
+ * beforeEach(() => void (locks = configureTestLocks()));
+ * afterEach(() => locks.end());
+ * ```
+ */
 export function configureTestLocks(options: TestLocksOptions = {}): TestLocks {
   const locks = createTestLocks(options);
   configure(locks);

@@ -4,16 +4,7 @@ import { LockNotHeldError, LockScopeError } from '../model/errors.ts';
 import { failAt } from '../model/fail-at.ts';
 import { checkedName, checkedNames, type LockKey, type LockName } from '../model/key.ts';
 import { acquireRules, checkAcquireOptions } from '../model/options.ts';
-import type {
-  AcquireOptions,
-  BatchHold,
-  Hold,
-  Lock,
-  LockFunctions,
-  LockInfo,
-  TryOptions,
-  WhenFreeOptions,
-} from '../model/types.ts';
+import type { AcquireOptions, BatchHold, Hold, LockInfo, TryOptions, WhenFreeOptions } from '../model/types.ts';
 import { callable, checkOptions, checkValue, type Rule } from '../model/validate.ts';
 import { forceReleaseLock, inspectLock } from '../runtime/inspect.ts';
 import { defaultLocks, runtimeOf } from '../runtime/locks.ts';
@@ -24,12 +15,22 @@ import { acquire, tryAcquire } from './acquire.ts';
 import { Batch } from './batch.ts';
 import { ScopedBatch } from './batch-hold.ts';
 import type { ScopedHold } from './hold.ts';
+import type { Lock, LockFunctions } from './lock-functions.ts';
 import { releaseAllKept, releaseKept, runHeld } from './run.ts';
 import { whenFree, whenFreeRules } from './when-free.ts';
 
 /**
- * The lock on a key. It acquires nothing yet. A singleton may keep it: scope and `Locks` are read at each call. `options` are the
- * defaults of its calls. Throws `LockKeyError` for a bad key, `LockConfigError` for bad options.
+ * Returns the lock on one key. It acquires nothing yet, and makes no store call. You may keep it in a module or singleton: each
+ * call uses the request or job of the code that makes it. `options` are the defaults of its calls. Throws `LockKeyError` for a
+ * bad key, and `LockConfigError` for bad options.
+ *
+ * @example
+ * ```ts
+ * import { getLock } from 'reenlock';
+ *
+ * const stock = getLock('stock:7', { waitMs: 2_000 });
+ * await stock.run(() => db.query('UPDATE stock SET left = left - 1 WHERE id = 7'));
+ * ```
  */
 export function getLock(key: LockKey, options?: AcquireOptions): Lock {
   const ofLock = checkAcquireOptions(options, 'getLock');
@@ -52,7 +53,19 @@ export function getLock(key: LockKey, options?: AcquireOptions): Lock {
   };
 }
 
-/** The lock, by key: `lock.acquire(key)` is `getLock(key).acquire()`. Works when destructured. */
+/**
+ * Locks a key for the current request or job: `lock.run(key, routine)` is the usual way. Outside a request, use it within
+ * `runInTrace`. Its methods work when destructured.
+ *
+ * @example
+ * ```ts
+ * import { lock } from 'reenlock';
+ *
+ * await lock.run('order:42', async (hold) => {
+ *   await charge('42', hold.signal);
+ * });
+ * ```
+ */
 export const lock: LockFunctions = {
   acquire: (key, options) => {
     try {

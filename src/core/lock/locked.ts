@@ -45,6 +45,18 @@ export interface ReusableLockedDecorator<K> {
  * Throws `LockConfigError` when the class is defined: for bad options, a constant key that was meant as a template, and
  * anything that is no method. A call rejects as `lock.run` does, with `LockKeyError` if the key function returns no
  * valid key, and with what the key function throws. In the last two cases the method has not run.
+ *
+ * @example
+ * ```ts
+ * import { Locked } from 'reenlock';
+ *
+ * export class Wallets {
+ *   @Locked((from: string, to: string) => [`wallet:${from}`, `wallet:${to}`], { waitMs: 2_000 })
+ *   async transfer(from: string, to: string, amount: number): Promise<void> {
+ *     await moveMoney(from, to, amount);
+ *   }
+ * }
+ * ```
  */
 export function Locked<Standard, Legacy, Args extends readonly unknown[]>(
   // Told by the method below the decorator alone, so that the key function's own parameters may be fewer, or wider.

@@ -23,14 +23,25 @@ const { leaseMs, renew, maxHoldMs, reentrant } = acquireRules;
 const resumeRules: Rules<ResumeOptions> = { leaseMs, renew, maxHoldMs, reentrant };
 
 /**
- * Makes a detached hold a hold of the current request or job, which may extend, release or detach it. From then on its lease
- * is `leaseMs`, and is renewed; its fence is a new one, and its token is of no use any more. Of several calls with one token,
- * one gets the hold.
+ * Makes a detached hold a hold of the current request or job, which may extend, release or detach it. Its lease is then `leaseMs`, and
+ * is renewed. It gets a new fence, and the token can't be used again. If several calls use one token, only one of them gets the hold.
  *
- * Rejects with `HoldTokenError` if the token is for no hold: its lease is over, it was resumed before, or the token is not
- * one that `detach` returned. Rejects with `LockStoreError` if the store did not reply: with the outcome `not-applied` the
- * token can be used again, else the hold is released. Rejects with `LockScopeError`, with `LocksClosedError`, and with
- * `LockConfigError` for bad options and a store that can't do it.
+ * Rejects with `HoldTokenError` if the token belongs to no hold: its lease has expired, it was resumed before, or `detach` did not
+ * return it. Rejects with `LockStoreError` if the store did not reply: with the outcome `not-applied` you can use the token again,
+ * otherwise the hold is released. Rejects with `LockScopeError` outside a request or job, with `LocksClosedError`, and with
+ * `LockConfigError` for bad options and for a store that can't do it.
+ *
+ * @example
+ * ```ts
+ * import { resumeHold, runInTrace } from 'reenlock';
+ *
+ * export function finishExport(token: string) {
+ *   return runInTrace(async () => {
+ *     await using hold = await resumeHold(token);
+ *     await writeReport(hold.signal);
+ *   });
+ * }
+ * ```
  */
 export async function resumeHold(token: string, options?: ResumeOptions): Promise<Hold> {
   const checked = checkOptions(options, resumeRules, 'resumeHold');

@@ -39,6 +39,15 @@ import { MemoryTombstones } from './tombstones.ts';
  * Locks in the memory of this process: the embedded default, and the reference for the other stores. It excludes
  * requests of one process from each other, never those of another process. Several `Locks` may share one. A call takes
  * effect before it returns.
+ *
+ * @example
+ * ```ts
+ * import { createLocks, MemoryStore } from 'reenlock';
+ *
+ * const store = new MemoryStore();
+ * const orders = createLocks({ store, waitMs: 1_000 });
+ * const reports = createLocks({ store, waitMs: 60_000 });
+ * ```
  */
 export class MemoryStore implements LockStore {
   readonly capabilities: StoreCapabilities = {

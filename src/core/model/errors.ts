@@ -58,8 +58,17 @@ const shapes = {
 const brand = Symbol.for('reenlock.error');
 
 /**
- * The base of every error of this package, shaped like http-errors, so that the default error handlers of Express and
- * Koa respond with `status` and `headers`, and show the message only if `expose` is true.
+ * The base class of every error of this package. It has the shape of http-errors: the default error handlers of Express and Koa
+ * respond with `status` and `headers`, and show the message only if `expose` is true. Tell the errors apart by `code`.
+ *
+ * @example
+ * ```ts
+ * import { isLockError } from 'reenlock';
+ *
+ * export function statusOf(error: unknown): number {
+ *   return isLockError(error) ? error.status : 500;
+ * }
+ * ```
  */
 export class LockError extends Error {
   /** Tells the errors apart; it stays the same from version to version. */
@@ -115,19 +124,59 @@ export class LockError extends Error {
 }
 Object.defineProperty(LockError.prototype, brand, { value: true });
 
-/** Whether a value is an error of this package, or of another installed copy of it. */
+/**
+ * Whether a value is an error of this package. Unlike `instanceof`, it also recognizes errors of another installed copy.
+ *
+ * @example
+ * ```ts
+ * import { isLockError, lock } from 'reenlock';
+ *
+ * await lock.run('order:42', () => charge('42')).catch((error: unknown) => {
+ *   if (isLockError(error) && error.retryable) console.log('order 42 is busy: try again later');
+ *   else throw error;
+ * });
+ * ```
+ */
 export function isLockError(value: unknown): value is LockError {
   return typeof value === 'object' && value !== null && (value as Record<symbol, unknown>)[brand] === true;
 }
 
-/** Options, arguments or the order of middleware are wrong. Thrown when they are built if that shows it, else by the call. */
+/**
+ * Options, arguments or the order of middleware are wrong. It is thrown when you build the middleware or the `Locks` if the mistake
+ * shows then, otherwise by the call.
+ *
+ * @example
+ * ```ts
+ * import { createLocks, LockConfigError } from 'reenlock';
+ *
+ * try {
+ *   createLocks({ waitMs: Number(process.env.WAIT_MS) });
+ * } catch (error) {
+ *   if (error instanceof LockConfigError) console.error(error.message); // says what it expected and got
+ * }
+ * ```
+ */
 export class LockConfigError extends LockError {
   constructor(message: string, details: LockErrorDetails = {}) {
     super(message, details, shapes.config);
   }
 }
 
-/** The key is empty, no string, finite number or bigint, or longer than 4096 bytes in UTF-8; a list has no keys; or the store can't keep it. */
+/**
+ * The key is empty, longer than 4096 bytes in UTF-8, or not a string, finite number or bigint; a list of keys is empty; or the store
+ * can't keep the key.
+ *
+ * @example
+ * ```ts
+ * import { lock, LockKeyError } from 'reenlock';
+ *
+ * export function lockName(name: string) {
+ *   return lock.acquire(name).catch((error: unknown) => {
+ *     throw error instanceof LockKeyError ? new Error('Choose another name') : error;
+ *   });
+ * }
+ * ```
+ */
 export class LockKeyError extends LockError {
   constructor(message: string, details: LockErrorDetails = {}) {
     super(message, details, shapes.key);
@@ -141,7 +190,19 @@ interface TimeoutDetails {
   readonly heldBy?: HeldBy | undefined;
 }
 
-/** The key was not free within `waitMs`. */
+/**
+ * The key was not free within `waitMs`. Nothing is held or queued: you may try again.
+ *
+ * @example
+ * ```ts
+ * import { lock, LockTimeoutError } from 'reenlock';
+ *
+ * await lock.run('report', () => writeReport(), { waitMs: 500 }).catch((error: unknown) => {
+ *   if (!(error instanceof LockTimeoutError)) throw error;
+ *   console.log(`busy: try again in ${error.retryAfterMs} ms`);
+ * });
+ * ```
+ */
 export class LockTimeoutError extends LockError {
   /** How long the call waited, in whole milliseconds. */
   readonly waitedMs: number;
@@ -178,7 +239,19 @@ export class LockTimeoutError extends LockError {
   }
 }
 
-/** A limit was reached: waiters of the key, waiters of the `Locks`, or the depth of re-entry. */
+/**
+ * A limit was reached: the waiters of the key, the waiters of the `Locks`, or the depth of re-entry.
+ *
+ * @example
+ * ```ts
+ * import { lock, LockLimitError } from 'reenlock';
+ *
+ * await lock.run('report', () => writeReport()).catch((error: unknown) => {
+ *   if (!(error instanceof LockLimitError)) throw error;
+ *   console.warn(`too many wait: try again in ${error.retryAfterMs} ms`);
+ * });
+ * ```
+ */
 export class LockLimitError extends LockError {
   /** When another try is worth it, in milliseconds: for a key's limit as with `LockTimeoutError`, else a second. */
   readonly retryAfterMs: number;
@@ -191,8 +264,19 @@ export class LockLimitError extends LockError {
 }
 
 /**
- * The signal of the acquire or of its job was aborted, or the client of a guard left, before the lock was granted. `cause` is the
- * reason of the signal.
+ * The wait ended before the lock was granted: the signal of the acquire or of its job was aborted, or the client of a guarded request
+ * disconnected. `cause` is the reason of the signal.
+ *
+ * @example
+ * ```ts
+ * import { lock, LockAbortedError } from 'reenlock';
+ *
+ * const signal = AbortSignal.timeout(1_000);
+ * await lock.run('report', () => writeReport(), { signal }).catch((error: unknown) => {
+ *   if (error instanceof LockAbortedError) console.log('stopped to wait:', error.cause);
+ *   else throw error;
+ * });
+ * ```
  */
 export class LockAbortedError extends LockError {
   constructor(details: LockErrorDetails = {}) {
@@ -209,9 +293,19 @@ export interface DeadlockWait {
 }
 
 /**
- * The call waited in a cycle: for a key whose holder waits, directly or through others, for a key that the caller holds. The
- * call of the cycle that was queued last gets this error and leaves the queue; the others wait on. A call that asks to write
- * while it reads beside others is a cycle of its own.
+ * The call waited in a cycle: for a key whose holder waits, directly or through others, for a key that the caller holds. The call of
+ * the cycle that was queued last gets this error and leaves the queue; the other calls wait on. A call that asks to write while it
+ * reads together with other readers also gets it. To avoid deadlocks, lock the keys together with `lock.runAll`.
+ *
+ * @example
+ * ```ts
+ * import { DeadlockError, lock } from 'reenlock';
+ *
+ * await lock.run('wallet:a', () => lock.run('wallet:b', () => moveMoney('a', 'b', 5))).catch((error: unknown) => {
+ *   if (error instanceof DeadlockError) console.warn(error.cycle); // lock both with `runAll`
+ *   throw error;
+ * });
+ * ```
  */
 export class DeadlockError extends LockError {
   // Private, so that `res.json(error)` in an application's handler can't send it.
@@ -231,7 +325,20 @@ export class DeadlockError extends LockError {
   }
 }
 
-/** The lease ended, or the key changed hands, while the hold thought that it held. */
+/**
+ * The lease expired, or the key changed hands, before the hold was released. The work may have been done in part or as a whole, and
+ * another owner may have worked at the same time: check before you repeat it.
+ *
+ * @example
+ * ```ts
+ * import { lock, LockLostError } from 'reenlock';
+ *
+ * await lock.run('report', (hold) => writeReport(hold.signal)).catch((error: unknown) => {
+ *   if (error instanceof LockLostError) console.error(`lost; the fence was ${error.fence}`);
+ *   throw error;
+ * });
+ * ```
+ */
 export class LockLostError extends LockError {
   /** The fencing token of the hold that was lost. */
   readonly fence: number;
@@ -246,14 +353,37 @@ export class LockLostError extends LockError {
   }
 }
 
-/** The current scope has no hold on the key. */
+/**
+ * The current request or job has no hold on the key, or the hold was already released.
+ *
+ * @example
+ * ```ts
+ * import { lock, LockNotHeldError } from 'reenlock';
+ *
+ * await lock.release('order:42').catch((error: unknown) => {
+ *   if (!(error instanceof LockNotHeldError)) throw error;
+ * });
+ * ```
+ */
 export class LockNotHeldError extends LockError {
   constructor(details: LockErrorDetails = {}) {
     super('The current scope does not hold this lock', details, shapes.notHeld);
   }
 }
 
-/** A lock was asked for outside a scope, or in one that has ended: there is no owner to lock for. */
+/**
+ * A lock was asked for outside a request or job, or in one that has ended. Mount `traceContext`, or use `runInTrace`.
+ *
+ * @example
+ * ```ts
+ * import { lock, LockScopeError } from 'reenlock';
+ *
+ * await lock.acquire('order:42').catch((error: unknown) => {
+ *   if (error instanceof LockScopeError) console.error('wrap this code in runInTrace');
+ *   throw error;
+ * });
+ * ```
+ */
 export class LockScopeError extends LockError {
   constructor(message: string, details: LockErrorDetails = {}) {
     super(message, details, shapes.scope);
@@ -263,7 +393,19 @@ export class LockScopeError extends LockError {
 /** Whether a failed store call certainly had no effect (`not-applied`), or may have had one (`unknown`). */
 export type StoreOutcome = 'not-applied' | 'unknown';
 
-/** The store failed or did not reply in time. `cause` is the client's own error, if there was one. */
+/**
+ * The store failed or did not reply in time. `cause` is the error of the store's client, if there was one.
+ *
+ * @example
+ * ```ts
+ * import { lock, LockStoreError } from 'reenlock';
+ *
+ * await lock.run('order:42', () => charge('42')).catch((error: unknown) => {
+ *   if (error instanceof LockStoreError) console.error(`the store failed: ${error.outcome}`, error.cause);
+ *   throw error;
+ * });
+ * ```
+ */
 export class LockStoreError extends LockError {
   /** Whether the call may have had an effect. An acquire of unknown outcome is undone in the background. */
   readonly outcome: StoreOutcome;
@@ -279,8 +421,19 @@ export const otherFormatMessage =
   'Expected the record of the lock to be of the format that this version of the package knows, and it is of another one: a process with a newer version uses the lock. Restart this process with that version';
 
 /**
- * `resumeHold` was given a token that is for no hold: its lease has ended, it was resumed or released before, it was altered,
- * or it never was a token. The error does not say which.
+ * `resumeHold` got a token that belongs to no hold: its lease has expired, it was resumed or released before, it was altered, or it
+ * never was a token. The error does not say which.
+ *
+ * @example
+ * ```ts
+ * import { HoldTokenError, resumeHold } from 'reenlock';
+ *
+ * export function resume(token: string) {
+ *   return resumeHold(token).catch((error: unknown) => {
+ *     throw error instanceof HoldTokenError ? new Error('This export has ended: start a new one') : error;
+ *   });
+ * }
+ * ```
  */
 export class HoldTokenError extends LockError {
   constructor(details: LockErrorDetails = {}) {
@@ -288,7 +441,19 @@ export class HoldTokenError extends LockError {
   }
 }
 
-/** The `Locks` is closing or closed. */
+/**
+ * The `Locks` is closing or closed: this process shuts down.
+ *
+ * @example
+ * ```ts
+ * import { lock, LocksClosedError } from 'reenlock';
+ *
+ * await lock.run('report', () => writeReport()).catch((error: unknown) => {
+ *   if (!(error instanceof LocksClosedError)) throw error;
+ *   console.log('shutting down: the next process writes the report');
+ * });
+ * ```
+ */
 export class LocksClosedError extends LockError {
   constructor(details: LockErrorDetails = {}) {
     super('The server is shutting down', details, shapes.closed);

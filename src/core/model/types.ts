@@ -1,5 +1,3 @@
-import type { LockKey } from './key.ts';
-
 /** Who may re-enter a hold: nested calls, also over services; nested calls of this one request or job; or nobody (`false`). */
 export type Reentrant = 'trace' | 'request' | false;
 
@@ -88,43 +86,122 @@ export interface Hold extends AsyncDisposable {
   readonly fence: number;
   /** Aborted when the hold is lost: the lease ended, or the key changed hands. The reason is a `LockLostError`. */
   readonly signal: AbortSignal;
-  /** Whether the hold is neither released nor lost, by the local deadline. No store call. */
+  /**
+   * Whether the hold is neither released nor lost. It compares the lease with this process's clock, and makes no store call.
+   *
+   * @example
+   * ```ts
+   * import { lock } from 'reenlock';
+   *
+   * await lock.run('order:42', async (hold) => {
+   *   await charge('42', hold.signal);
+   *   if (!hold.isHeld()) console.warn('order 42 was paid without its lock');
+   * });
+   * ```
+   */
   isHeld(): boolean;
-  /** Milliseconds until the local deadline, 0 when not held. Conservative: counted from before the grant was asked for. */
+  /**
+   * How many milliseconds of the lease are left, 0 when the hold is released or lost. It is never too long: it counts from before the
+   * lock was asked for. Makes no store call.
+   *
+   * @example
+   * ```ts
+   * import { lock } from 'reenlock';
+   *
+   * await lock.run('report', async (hold) => {
+   *   if (hold.remainingMs() < 5_000) await hold.extend(30_000);
+   *   await writeReport(hold.signal);
+   * });
+   * ```
+   */
   remainingMs(): number;
   /**
-   * Throws unless the hold has `minRemainingMs` left (default: more than 0). Call it right before a write. Throws
-   * `LockLostError` if the lease is lost or has less left, `LockNotHeldError` after the release. No store call. It does not
-   * promise that the write comes in time: only the fence does, if the database compares it.
+   * Throws unless at least `minRemainingMs` milliseconds of the lease are left (default: more than 0). Call it right before a write.
+   * Throws `LockLostError` if the hold is lost or has less time left, and `LockNotHeldError` after the release. Makes no store call.
+   * It does not promise that the write arrives in time. Only the fence does, if the database compares it.
+   *
+   * @example
+   * ```ts
+   * import { lock } from 'reenlock';
+   *
+   * await lock.run('stock:7', async (hold) => {
+   *   hold.assertHeld(500); // at least half a second is left
+   *   await db.query('UPDATE stock SET fence = $1 WHERE id = 7 AND fence <= $1', [hold.fence]);
+   * });
+   * ```
    */
   assertHeld(minRemainingMs?: number): void;
   /**
-   * Makes the lease end no earlier than `leaseMs` from now, in milliseconds; it never shortens it, and never reaches
-   * beyond `maxHoldMs`. Rejects with `LockLostError` if the hold is lost, `LockStoreError` if the store did not reply,
-   * `LockNotHeldError` after the release, and `LockConfigError` for a lease that the store does not grant.
+   * Makes the lease end at least `leaseMs` milliseconds from now. It never shortens the lease, and never passes `maxHoldMs`. Rejects
+   * with `LockLostError` if the hold is lost, with `LockStoreError` if the store did not reply, with `LockNotHeldError` after the
+   * release, and with `LockConfigError` for a lease that the store does not grant.
+   *
+   * @example
+   * ```ts
+   * import { lock } from 'reenlock';
+   *
+   * await lock.run('report', async (hold) => {
+   *   await hold.extend(60_000); // a step that blocks the event loop: no renewal can run
+   *   await writeReport(hold.signal);
+   * });
+   * ```
    */
   extend(leaseMs: number): Promise<void>;
   /**
-   * Postpones the automatic release of this hold, at the end of its request or job, until `promise` has settled. It still
-   * works synchronously after the response was ended. A rejection is reported as a `warning` event, never thrown. Throws
-   * `LockNotHeldError` if the hold was already released: the work goes on without the lock.
+   * Keeps the hold until `promise` has settled, also past the end of its request or job. You can still call it right after you have
+   * ended the response, in the same turn. If the promise rejects, a `warning` event reports it; nothing is thrown. Throws
+   * `LockNotHeldError` if the hold was already released: the work then goes on without the lock. An explicit `release` does not wait
+   * for the promise.
+   *
+   * @example
+   * ```ts
+   * import { lock } from 'reenlock';
+   *
+   * await using hold = await lock.acquire('order:42');
+   * await charge('42');
+   * hold.waitUntil(writeReport()); // the response need not wait for it
+   * ```
    */
   waitUntil(promise: PromiseLike<unknown>): void;
   /**
-   * Takes the hold out of its scope: it is not released at the end of the request or job, and nobody can enter the key until
-   * its lease is over. Resolves with a token, with which `resumeHold` makes it a hold of another scope, in any process. Anyone
-   * who has the token may do so: treat it as a secret. It names the key, encoded and not encrypted.
+   * Takes the hold out of its request or job, to hand it to another one. The end of the request or job doesn't release it, and no
+   * one can enter the key until its lease expires. Resolves with a token: `resumeHold(token)` makes it a hold again, in any process.
+   * Anyone who has the token can do that: treat it as a secret. It contains the key, encoded but not encrypted.
    *
-   * Rejects with `LockConfigError` for bad options, if the scope has further holds on the key, and if the store can't do it;
-   * with `LockLostError` if the hold is lost; with `LockNotHeldError` after its release. The hold is
-   * released if the store did not reply (`LockStoreError`), or if another scope of its owner holds the key as well
-   * (`LockConfigError`). After the other errors it stays as it was.
+   * Rejects with `LockConfigError` for bad options, if the request or job has further holds on the key, and if the store can't do it;
+   * with `LockLostError` if the hold is lost; with `LockNotHeldError` after its release. The hold is released if the store did not
+   * reply (`LockStoreError`), or if another request or job of its trace also holds the key (`LockConfigError`). After any other error
+   * the hold stays as it was.
+   *
+   * @example
+   * ```ts
+   * import { lock } from 'reenlock';
+   *
+   * export async function startExport(id: string) {
+   *   const hold = await lock.acquire(`export:${id}`);
+   *   const token = await hold.detach({ leaseMs: 600_000 });
+   *   await db.query('INSERT INTO jobs (id, lock_token) VALUES ($1, $2)', [id, token]);
+   * }
+   * ```
    */
   detach(options: DetachOptions): Promise<string>;
   /**
-   * Releases the hold. The last release of the scope on the key is sent to the store. Safe to call more than once: every
-   * call returns the same promise. Rejects with `LockLostError` if the key may have changed hands before, and with
-   * `LockStoreError` if the store did not reply in `storeTimeoutMs`; the release is then tried again until the lease ends.
+   * Releases the hold. Of several holds that a request or job has on the key, the last release frees it in the store. You may call it
+   * more than once: each call returns the same promise. Rejects with `LockLostError` if the key may have changed hands before, and
+   * with `LockStoreError` if the store did not reply within `storeTimeoutMs`; the release is then tried again until the lease
+   * expires.
+   *
+   * @example
+   * ```ts
+   * import { lock } from 'reenlock';
+   *
+   * const hold = await lock.acquire('order:42');
+   * try {
+   *   await charge('42', hold.signal);
+   * } finally {
+   *   await hold.release();
+   * }
+   * ```
    */
   release(): Promise<void>;
 }
@@ -245,86 +322,6 @@ export interface LockPage {
   readonly unreadable: readonly Pick<LockInfo, 'key' | 'category'>[];
   /** Asks for the next page; undefined after the last. */
   readonly cursor: string | undefined;
-}
-
-/** The lock on one key. It is bound to no scope and no `Locks`: both are read at each call. */
-export interface Lock {
-  readonly key: string;
-  /**
-   * Takes the lock for the current branch, or re-enters it if that branch or one around it holds it: without a store call, unless
-   * a called service may have the key as well. Calls in one branch re-enter each other, also at the same time: use `run` for
-   * parallel work. A hold that is not released when its branch ends passes to the branch around it.
-   * Rejects with `LockTimeoutError`, `LockAbortedError`, `LockLimitError`, `LockLostError` (re-entry on a lost hold,
-   * or one lost before the reader became the writer), `DeadlockError`, `LockScopeError`, `LockStoreError`,
-   * `LocksClosedError`, or `LockConfigError` for bad options; nothing more is held or queued then.
-   */
-  acquire(options?: AcquireOptions): Promise<Hold>;
-  /**
-   * As `acquire`, but returns null at once if another owner holds the key or waits for it, another branch of the same request
-   * among them. Rejects as `acquire` does, except for the errors that end a wait.
-   */
-  tryAcquire(options?: TryOptions): Promise<Hold | null>;
-  /**
-   * Acquires, runs `routine` in a branch of its own, and releases in any case. Calls within the routine re-enter; other branches
-   * of the same request wait. An error of the release never masks the routine's result or error.
-   * If the hold was lost while the routine succeeded, it rejects with `LockLostError`; `value` is the routine's result.
-   * Rejects as `acquire` does if the lock is not granted; the routine is not called then. A lost lock does not stop the
-   * routine: give `hold.signal` to what it calls.
-   */
-  run<T>(routine: (hold: Hold) => T | PromiseLike<T>, options?: AcquireOptions): Promise<T>;
-  /**
-   * Resolves when nobody holds the key; with `mode: 'read'`, when nobody holds it to write; with `permits`, when one is free.
-   * It waits in the queue for its turn, behind those that waited before. It promises nothing for the next moment: another owner may have the key by then.
-   * To use the key, acquire it. Needs no scope. It re-enters nothing: in a request that holds the key, it waits for that request's own release.
-   * Rejects as `acquire` does: with `LockTimeoutError` after `waitMs`.
-   */
-  whenFree(options?: Omit<WhenFreeOptions, 'category'>): Promise<void>;
-  /**
-   * Releases the newest hold on the key of the current branch and those around it, never that of another branch. Rejects with
-   * `LockNotHeldError` if there is none, with `LockScopeError` outside a scope, and as `hold.release` does.
-   */
-  release(): Promise<void>;
-  /**
-   * Whether anybody holds the key, the caller too. Asks the store. Needs no scope. Rejects with `LockStoreError`. It may have changed by
-   * the time it resolves: to use the key, acquire it.
-   */
-  isLocked(): Promise<boolean>;
-  /** Whether the current branch, or one around it, holds the key. No store call. */
-  isHeld(): boolean;
-  /** How many holds the current branch and those around it have on the key. No store call. */
-  holdCount(): number;
-  /** The holders and waiters of the key. Asks the store. Needs no scope. Rejects with `LockStoreError`. */
-  inspect(): Promise<LockInfo>;
-  /**
-   * Takes the lock from its current holders; their holds are lost, and their signals are aborted. Needs no scope. Returns
-   * false if no one held it, or if it changed hands in between. Rejects with `LockStoreError`. It does not stop what the
-   * holders do: only the fence refuses their late writes.
-   */
-  forceRelease(): Promise<boolean>;
-}
-
-/**
- * The most used methods of `Lock`, by key, and two for several keys: `lock.run(key, …)` is `getLock(key).run(…)`. They work when
- * destructured. They also reject with `LockKeyError` for a key that is empty, too long, or no key.
- */
-export interface LockFunctions {
-  acquire(key: LockKey, options?: AcquireOptions): Promise<Hold>;
-  tryAcquire(key: LockKey, options?: TryOptions): Promise<Hold | null>;
-  run<T>(key: LockKey, routine: (hold: Hold) => T | PromiseLike<T>, options?: AcquireOptions): Promise<T>;
-  whenFree(key: LockKey, options?: WhenFreeOptions): Promise<void>;
-  release(key: LockKey, options?: Pick<AcquireOptions, 'category'>): Promise<void>;
-  /**
-   * Takes all of the keys, or none, as one hold. Free keys cost one round trip together. The keys are sorted, and each is
-   * taken once, so that batches never wait for each other in a cycle. `waitMs` is for all of them. Rejects as `acquire`
-   * does, with `key` naming the key that could not be had, and with `LockKeyError` for an empty list.
-   */
-  acquireAll(keys: readonly LockKey[], options?: AcquireOptions): Promise<BatchHold>;
-  /** As `run`, with all of the keys held; a loss of any rejects with `LockLostError`. */
-  runAll<T>(
-    keys: readonly LockKey[],
-    routine: (hold: BatchHold) => T | PromiseLike<T>,
-    options?: AcquireOptions,
-  ): Promise<T>;
 }
 
 /** The current request or job. */

@@ -34,52 +34,145 @@ export interface Locks {
   /**
    * Listens to an event. Returns the function that unsubscribes. A listener that throws breaks nothing. Throws
    * `LockConfigError` for an unknown event, and for a listener that is no function.
+   *
+   * @example
+   * ```ts
+   * import { createLocks } from 'reenlock';
+   *
+   * const locks = createLocks();
+   * const stop = locks.on('lost', ({ key, heldMs }) => console.error(`lost ${key} after ${heldMs} ms`));
+   * process.once('SIGTERM', stop);
+   * ```
    */
   on<E extends keyof LockEvents>(event: E, listener: LockListener<E>): () => void;
   /**
-   * Asks the store once, and says what it found: for a readiness probe. Changes nothing, and needs no scope. Resolves within
-   * `timeoutMs`, default `storeTimeoutMs`, also if the store fails. Rejects with `LockConfigError` for bad options only.
+   * Asks the store once, and resolves with what it found: for a readiness probe. Changes nothing, and needs no request or job. Resolves
+   * within `timeoutMs` milliseconds (default `storeTimeoutMs`), also if the store fails. Rejects with `LockConfigError` for bad
+   * options only.
+   *
+   * @example
+   * ```ts
+   * import { createLocks } from 'reenlock';
+   *
+   * const locks = createLocks();
+   * export async function isReady(): Promise<boolean> {
+   *   const { ok } = await locks.ping({ timeoutMs: 500 });
+   *   return ok;
+   * }
+   * ```
    */
   ping(options?: PingOptions): Promise<PingResult>;
-  /** Counts the holds and waiters of this `Locks` in this process: no store call. */
+  /**
+   * Counts the holds and waiters that this `Locks` has in this process. Makes no store call.
+   *
+   * @example
+   * ```ts
+   * import { createLocks } from 'reenlock';
+   *
+   * const locks = createLocks();
+   * const { holds, waiters } = locks.stats();
+   * console.log(`${holds} holds, ${waiters} waiters in this process`);
+   * ```
+   */
   stats(): LocksStats;
   /**
-   * A page of the locks of its store that are held or waited for, over all processes, in no order. Pass the page's `cursor` to
-   * get the next page, until it has none. A lock that is held or waited for from the first page to the last is on one of
-   * them, perhaps on two. Needs no scope. A key whose name is over 256 bytes is listed by its hash, `%h…`, without its
-   * category. Rejects with `LockConfigError` if the store can't list, and with `LockStoreError`.
+   * Returns a page of the locks that are held or waited for, over all processes, in no order. Pass the page's `cursor` to get the next
+   * page, until a page has none. A lock that is held or waited for from the first page to the last is on one of the pages, perhaps on
+   * two. Needs no request or job. A key of more than 256 bytes is listed by its hash, `%h…`, without its category. Rejects with
+   * `LockConfigError` for bad options and if the store can't list, and with `LockStoreError`.
+   *
+   * @example
+   * ```ts
+   * import { createLocks } from 'reenlock';
+   *
+   * const locks = createLocks();
+   * const first = await locks.list({ prefix: 'order:' });
+   * for (const { key, holds } of first.locks) console.log(key, holds.length);
+   * if (first.cursor !== undefined) await locks.list({ prefix: 'order:', cursor: first.cursor });
+   * ```
    */
   list(options?: ListOptions): Promise<LockPage>;
   /**
-   * Who holds a key and who waits for it, over all processes. Needs no scope. Takes a hash as `list` returns it, too. Rejects
-   * with `LockKeyError`, `LockConfigError` and `LockStoreError`.
+   * Returns who holds a key and who waits for it, over all processes. Needs no request or job. It also takes a hash that `list` returned.
+   * The result may be out of date when you get it. Rejects with `LockKeyError`, `LockConfigError` and `LockStoreError`.
+   *
+   * @example
+   * ```ts
+   * import { createLocks } from 'reenlock';
+   *
+   * const locks = createLocks();
+   * const { holds, waiters } = await locks.inspect('order:42');
+   * console.log(`${holds.length} hold it, ${waiters.length} wait`);
+   * ```
    */
   inspect(key: LockKey, options?: InspectOptions): Promise<LockInfo>;
   /**
-   * Takes a key from its holders; their holds are lost, and the next waiter gets the key. `by` and `reason` are for the
-   * listeners of `forced`. Returns false, and changes nothing, if nobody holds the key, or if its fence is not the one named.
-   * Needs no scope. Takes a hash as `list` returns it, too. Rejects as `inspect` does.
+   * Takes a key from its holders. Their holds are lost, and the next waiter gets the key. `by` and `reason` are passed to the
+   * listeners of `forced`. Returns false and changes nothing if no one holds the key, or if its fence is not `fence`. It does not stop
+   * what the holders do. Needs no request or job. It also takes a hash that `list` returned. Rejects as `inspect` does.
+   *
+   * @example
+   * ```ts
+   * import { createLocks } from 'reenlock';
+   *
+   * const locks = createLocks();
+   * const { holds } = await locks.inspect('order:42');
+   * const fence = holds[0]?.fence;
+   * if (fence !== undefined) await locks.forceRelease('order:42', { fence, by: 'ann', reason: 'process hangs' });
+   * ```
    */
   forceRelease(key: LockKey, options?: ForceReleaseOptions): Promise<boolean>;
   /**
-   * Refuses new acquires and all waiters with `LocksClosedError`, waits up to `drainMs` (default 10 000) for holds to be
-   * released, then declares the others lost and releases them. Closes what the store opened for it, not the application's
-   * client: close that one after it. Detached holds stay. May be called again. Installs no signal handler.
+   * Refuses new acquires and all waiters with `LocksClosedError`, waits up to `drainMs` milliseconds (default 10 000) for holds to be
+   * released, then declares the remaining holds lost and releases them. Closes the connections that the store opened for it, but not
+   * the application's client: close that afterwards. Detached holds stay. You may call it again. It installs no signal handler.
+   * Rejects with `LockConfigError` for bad options.
+   *
+   * @example
+   * ```ts
+   * import { configureLocks } from 'reenlock';
+   *
+   * const locks = configureLocks();
+   * process.once('SIGTERM', () => locks.close({ drainMs: 5_000 }));
+   * ```
    */
   close(options?: { readonly drainMs?: number | undefined }): Promise<void>;
 }
 
 /**
- * Builds a `Locks`, and connects to nothing yet. Pass it to `traceContext` and `runInTrace`, or use `configureLocks`. Throws
- * `LockConfigError`, naming what was expected and what came.
+ * Creates a `Locks`: a store with the default options of its acquires. It connects to nothing yet. Without a `store`, locks are kept in
+ * memory and exclude no other process. Pass the result as `{ locks }` to `traceContext` and `runInTrace`, or use `configureLocks`.
+ * Throws `LockConfigError`, which says what was expected and what it got.
+ *
+ * @example
+ * ```ts
+ * import { createLocks, lock, runInTrace } from 'reenlock';
+ * import { RedisStore } from 'reenlock/redis';
+ * import { createClient } from 'redis';
+ *
+ * const client = await createClient({ url: process.env.REDIS_URL }).connect();
+ * const locks = createLocks({ store: new RedisStore({ client }), waitMs: 5_000 });
+ * await runInTrace(() => lock.run('report', () => writeReport()), { locks });
+ * ```
  */
 export function createLocks(options?: LocksOptions): Locks {
   return buildLocks(options, systemClock);
 }
 
 /**
- * As `createLocks`, and makes it the default of this process, for `traceContext`, `runInTrace` and calls outside a scope. It
- * stays the default after it is closed: acquires are refused then. A second call replaces it, and does not close the first.
+ * Creates a `Locks`, as `createLocks` does, and makes it the default of this process: for `traceContext`, `runInTrace` and calls
+ * outside a request or job. It stays the default after it is closed, and refuses acquires then. A second call replaces it, and does
+ * not close the first one. Throws `LockConfigError` for bad options.
+ *
+ * @example
+ * ```ts
+ * import { configureLocks } from 'reenlock';
+ * import { RedisStore } from 'reenlock/redis';
+ * import { Redis } from 'ioredis';
+ *
+ * const client = new Redis(process.env.REDIS_URL ?? 'redis://127.0.0.1:6379');
+ * export const locks = configureLocks({ store: new RedisStore({ client }) });
+ * ```
  */
 export function configureLocks(options?: LocksOptions): Locks {
   return configure(createLocks(options));

@@ -61,9 +61,22 @@ const rules = {
 };
 
 /**
- * Runs a job in a scope of its own: locks that it acquires and does not release are released when its promise has settled. It
- * does not wait for that release, nor for work that was not awaited, which can acquire nothing more.
- * Rejects as `routine` does, and with `LockAbortedError` if `signal` was aborted before; `routine` is not called then.
+ * Runs `routine` as a job, where locks can be acquired without a request: in a cron job, a message consumer or a test. Within
+ * another request or job it has that one's trace, and so may re-enter its locks. When the routine's promise has settled, the locks
+ * that it still holds are released. `runInTrace` does not wait for that release, nor for work that the routine did not await; such
+ * work can acquire nothing more.
+ *
+ * Resolves with the routine's result and rejects with its error. Rejects with `LockAbortedError` if `signal` was already aborted;
+ * `routine` is not called then. Rejects with `LockConfigError` for bad options.
+ *
+ * @example
+ * ```ts
+ * import { lock, runInTrace } from 'reenlock';
+ *
+ * export function nightlyReport(signal: AbortSignal) {
+ *   return runInTrace(() => lock.run('report', (hold) => writeReport(hold.signal)), { signal });
+ * }
+ * ```
  */
 export async function runInTrace<T, R extends TraceRequest = TraceRequest>(
   routine: () => T | PromiseLike<T>,
@@ -115,17 +128,38 @@ function signaturesOf(trust: CheckedTrust | undefined): TraceSignatures | undefi
   return typeof trust === 'object' ? trust : undefined;
 }
 
-/** The request or job that the calling code belongs to; undefined outside of both. */
+/**
+ * Returns the request or job that the calling code belongs to; undefined outside of both.
+ *
+ * @example
+ * ```ts
+ * import { currentTrace } from 'reenlock';
+ *
+ * export function log(message: string) {
+ *   console.log(JSON.stringify({ message, traceId: currentTrace()?.traceId }));
+ * }
+ * ```
+ */
 export function currentTrace(): Trace | undefined {
   return currentScope();
 }
 
 /**
- * The headers that let a called service re-enter the locks of the calling branch: the trace id, and the branch's path, below which
- * each call is a branch of its own. Empty outside a scope. If `trust` has secrets, one of the headers is the path's signature
+ * Returns the headers that let a called service re-enter the locks of the calling code: the trace id, and the branch, below which each
+ * call gets its own branch. Returns no headers outside a request or job. If `trust` has secrets, one of the headers is a signature
  * for `audience`. The called service accepts a signature for 30 seconds, any number of times: make new headers for each call.
- * Without secrets, `audience` has no effect. A `traceparent` is not among them: your tracer sends it. Throws
- * `LockConfigError` for bad options.
+ * Without secrets, `audience` has no effect. Your tracer sends `traceparent`, not this function. Throws `LockConfigError` for bad
+ * options.
+ *
+ * @example
+ * ```ts
+ * import { lock, traceHeaders } from 'reenlock';
+ *
+ * await lock.run('order:42', async (hold) => {
+ *   const headers = traceHeaders({ audience: 'payments' });
+ *   await fetch('http://payments.internal/charge', { method: 'POST', headers, signal: hold.signal });
+ * });
+ * ```
  */
 export function traceHeaders(options?: TraceHeadersOptions): Record<string, string> {
   const { audience } = checkOptions(options, headerRules, 'traceHeaders');

@@ -18,15 +18,25 @@ const rules = { drainMs: millisecondsOrZero };
 const closable = objectWith('a server of `node:http` or `node:https`', 'closeIdleConnections', 'closeAllConnections');
 
 /**
- * Shuts a server down together with its locks. At once, it accepts no new connections, refuses new and waiting acquires
- * (503), and ends idle connections. The other connections end after their next response is sent. Held locks stay held for
- * up to `drainMs`; then they are lost and released. One second later, the remaining connections are destroyed. Resolves
- * when the server and the locks are closed. It does not wait longer for connections that were taken over (WebSockets): the
- * application must end those.
+ * Shuts a server down together with its locks. At once, it accepts no new connections, refuses new and waiting acquires (503), and ends
+ * idle connections. Other connections end after their next response. Held locks stay held for up to `drainMs` milliseconds
+ * (default 10 000); then they are lost and released. One second later, the remaining connections are destroyed. Resolves when the
+ * server and the locks are closed. It does not wait longer for connections that were taken over (WebSockets): end those yourself.
  *
- * Installs no signal handler and closes none of the application's clients. May be called again. Rejects with
- * `LockConfigError` for bad arguments, and then has closed nothing. HTTP/2 servers are not supported: end their sessions
- * yourself, and call `locks.close`.
+ * Installs no signal handler, and closes none of the application's clients. You may call it again. Rejects with `LockConfigError`
+ * for bad arguments, and then has closed nothing. HTTP/2 servers are not supported: end their sessions yourself, and call
+ * `locks.close`.
+ *
+ * @example
+ * ```ts
+ * import { createServer } from 'node:http';
+ * import { configureLocks } from 'reenlock';
+ * import { closeServer } from 'reenlock/node';
+ *
+ * const locks = configureLocks();
+ * const server = createServer((_req, res) => res.end()).listen(3000);
+ * process.once('SIGTERM', () => closeServer(server, locks, { drainMs: 5_000 }));
+ * ```
  */
 export async function closeServer(server: Server, locks: Locks, options?: CloseServerOptions): Promise<void> {
   if (!closable.accepts(server)) {

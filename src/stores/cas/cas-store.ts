@@ -41,6 +41,16 @@ export interface CasStoreOptions {
  * the lock to the next waiter in the same write. There is no channel between processes: a waiter in another process finds
  * its grant when it polls, every `pollMs`. Throws `LockConfigError` for bad options. Its calls reject with `LockStoreError`,
  * also if other processes change the record at each attempt until `deadlineMs`.
+ *
+ * @example
+ * ```ts
+ * import { configureLocks } from 'reenlock';
+ * import { CasStore, RedisCas } from 'reenlock/redis';
+ * import { createClient } from 'redis';
+ *
+ * const client = await createClient({ url: process.env.REDIS_URL }).connect();
+ * configureLocks({ store: new CasStore({ adapter: new RedisCas({ client }) }), pollMs: 100 });
+ * ```
  */
 export class CasStore implements LockStore {
   readonly capabilities: StoreCapabilities = {

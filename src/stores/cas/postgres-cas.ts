@@ -20,8 +20,17 @@ const defaultTable = 'reenlock_locks';
 const timeoutMs = 2_000;
 
 /**
- * Returns the SQL that creates the table. It may run again. The name is in lower case, and may begin with a schema, which is
- * `public` otherwise.
+ * Returns the SQL that creates the table (default `reenlock_locks`). It may run again. The name is in lower case, and may begin with a
+ * schema; without one, the schema is `public`. Throws `LockConfigError` for a bad name.
+ *
+ * @example
+ * ```ts
+ * import { Pool } from 'pg';
+ * import { postgresCasTable } from 'reenlock/redis';
+ *
+ * const pool = new Pool({ connectionString: process.env.DATABASE_URL });
+ * await pool.query(postgresCasTable());
+ * ```
  */
 export function postgresCasTable(table: string = defaultTable): string {
   checkOptions({ table }, tableRules, 'postgresCasTable');
@@ -40,6 +49,16 @@ CREATE INDEX IF NOT EXISTS ${index} ON ${name} (expires_at);
 /**
  * Keeps the records in a table of PostgreSQL, 12 or newer. Each operation is one statement. A statement that adds a row also
  * removes up to two expired rows, so the table needs no other cleaning. Throws `LockConfigError` for bad options.
+ *
+ * @example
+ * ```ts
+ * import { Pool } from 'pg';
+ * import { configureLocks } from 'reenlock';
+ * import { CasStore, PostgresCas } from 'reenlock/redis';
+ *
+ * const pool = new Pool({ connectionString: process.env.DATABASE_URL });
+ * configureLocks({ store: new CasStore({ adapter: new PostgresCas({ pool }) }), pollMs: 100 });
+ * ```
  */
 export class PostgresCas implements CasAdapter {
   readonly #statements: PostgresStatements;

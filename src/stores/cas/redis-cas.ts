@@ -16,8 +16,18 @@ export interface RedisCasOptions {
 }
 
 /**
- * A Redis server that cannot run scripts. It uses GET, SET NX, and WATCH with MULTI; the latter on connections of its own,
- * which are opened when needed. Throws `LockConfigError` for bad options.
+ * Keeps the records of a `CasStore` on a Redis server that cannot run scripts. It uses GET, SET NX, and WATCH with MULTI; for the latter
+ * it opens up to four connections when it needs them. Throws `LockConfigError` for bad options.
+ *
+ * @example
+ * ```ts
+ * import { Redis } from 'ioredis';
+ * import { configureLocks } from 'reenlock';
+ * import { CasStore, RedisCas } from 'reenlock/redis';
+ *
+ * const client = new Redis(process.env.REDIS_URL ?? 'redis://127.0.0.1:6379');
+ * configureLocks({ store: new CasStore({ adapter: new RedisCas({ client }) }), pollMs: 100 });
+ * ```
  */
 export class RedisCas implements CasAdapter {
   readonly #driver: RedisDriver;

@@ -35,8 +35,17 @@ const maxConnections = 3;
 const status = { inTransaction: 1, autocommit: 2 } as const;
 
 /**
- * Returns the SQL that creates the table. It may run again, and by several processes at once. The name is in lower case, and may
- * begin with a database.
+ * Returns the SQL that creates the table (default `reenlock_locks`). It may run again, and in several processes at once. The name is in
+ * lower case, and may begin with a database. Throws `LockConfigError` for a bad name.
+ *
+ * @example
+ * ```ts
+ * import { createPool } from 'mysql2/promise';
+ * import { mysqlCasTable } from 'reenlock/mysql';
+ *
+ * const pool = createPool(process.env.MYSQL_URL ?? 'mysql://root@127.0.0.1:3306/locks');
+ * await pool.query(mysqlCasTable());
+ * ```
  */
 export function mysqlCasTable(table: string = defaultTable): string {
   checkOptions({ table }, tableRules, 'mysqlCasTable');
@@ -53,6 +62,16 @@ export function mysqlCasTable(table: string = defaultTable): string {
  * Keeps the records in a table of MySQL 8 or of MariaDB 10.6, or newer. Each write is one statement, and a transaction of its
  * own; a read is two. After a statement that has added a row, up to two expired rows are removed, so the table needs no other
  * cleaning. Throws `LockConfigError` for bad options. Its calls reject with `LockStoreError`.
+ *
+ * @example
+ * ```ts
+ * import { createPool } from 'mysql2/promise';
+ * import { configureLocks } from 'reenlock';
+ * import { CasStore, MySqlCas } from 'reenlock/mysql';
+ *
+ * const pool = createPool(process.env.MYSQL_URL ?? 'mysql://root@127.0.0.1:3306/locks');
+ * configureLocks({ store: new CasStore({ adapter: new MySqlCas({ pool }) }), pollMs: 100 });
+ * ```
  */
 export class MySqlCas implements CasAdapter {
   readonly #pool: MySqlPromisePool;

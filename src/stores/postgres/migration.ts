@@ -14,8 +14,16 @@ export const schemaName: Rule = narrowed(
 );
 
 /**
- * Returns the SQL that creates the schema of a `PostgresStore`, or updates it to this version. Run it in one transaction. It
- * may run again. Throws `LockConfigError` for a bad name.
+ * Returns the SQL that creates the schema of a `PostgresStore` (default `reenlock`), or updates it to this version. Run it in one
+ * transaction. It may run again. Throws `LockConfigError` for a bad name.
+ *
+ * @example
+ * ```ts
+ * import { writeFileSync } from 'node:fs';
+ * import { postgresSchema } from 'reenlock/postgres';
+ *
+ * writeFileSync('migrations/0007-locks.sql', postgresSchema());
+ * ```
  */
 export function postgresSchema(schema: string = defaultSchema): string {
   checkOptions({ schema }, { schema: schemaName }, 'postgresSchema');

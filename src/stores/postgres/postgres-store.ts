@@ -76,10 +76,21 @@ export interface PostgresStoreOptions {
 }
 
 /**
- * Locks in a PostgreSQL database, 12 or newer, for any number of processes. Each operation is one statement on the pool.
- * Grants come by `NOTIFY`, on one connection for each process. The store opens it beside the pool, and closes it when the
- * last `Locks` on the store is closed. `migrate()` creates the schema. Throws `LockConfigError` for bad options. Its calls
- * reject with `LockStoreError`.
+ * Keeps locks in a PostgreSQL database, 12 or newer, for any number of processes. Each operation is one statement on the pool. Grants
+ * arrive by `NOTIFY`, on one connection for each process. The store opens that connection, and closes it when the last `Locks` on it
+ * is closed. It never closes your pool. `migrate()` creates the schema. Throws `LockConfigError` for bad options. Its calls reject
+ * with `LockStoreError`.
+ *
+ * @example
+ * ```ts
+ * import { Pool } from 'pg';
+ * import { configureLocks } from 'reenlock';
+ * import { PostgresStore } from 'reenlock/postgres';
+ *
+ * const store = new PostgresStore({ pool: new Pool({ connectionString: process.env.DATABASE_URL }) });
+ * await store.migrate();
+ * const locks = configureLocks({ store });
+ * ```
  */
 export class PostgresStore implements LockStore {
   readonly edges: EdgeStore;
@@ -115,8 +126,17 @@ export class PostgresStore implements LockStore {
   }
 
   /**
-   * Creates the schema, or updates it to this version; does nothing if it is up to date. Any number of processes may call it
-   * at the same time. Rejects with a `LockStoreError`, also if the schema has a format that this version does not know.
+   * Creates the schema, or updates it to this version. Does nothing if it is up to date. Any number of processes may call it at the same
+   * time. Rejects with `LockStoreError`, also if the schema has a format that this version does not know.
+   *
+   * @example
+   * ```ts
+   * import { Pool } from 'pg';
+   * import { PostgresStore } from 'reenlock/postgres';
+   *
+   * const pool = new Pool({ connectionString: process.env.DATABASE_URL });
+   * await new PostgresStore({ pool }).migrate();
+   * ```
    */
   migrate(): Promise<void> {
     return migrate(this.#pool, this.#schema);

@@ -11,7 +11,20 @@ export type NodeOutcome =
   | 'unreachable'
   | 'failed';
 
-/** What each node did, in the order of `stores`: the cause of the error for a missing quorum. */
+/**
+ * What each node did, in the order of `stores`: the `cause` of a `LockStoreError` for a missing quorum.
+ *
+ * @example
+ * ```ts
+ * import { lock, LockStoreError } from 'reenlock';
+ * import { QuorumFailure } from 'reenlock/redis';
+ *
+ * await lock.acquire('order:42').catch((error: unknown) => {
+ *   if (error instanceof LockStoreError && error.cause instanceof QuorumFailure) console.error(error.cause.nodes);
+ *   throw error;
+ * });
+ * ```
+ */
 export class QuorumFailure extends AggregateError {
   readonly nodes: readonly NodeOutcome[];
 

@@ -21,10 +21,21 @@ export interface QuorumStoreOptions {
 }
 
 /**
- * Keeps locks on a majority of independent stores (Redlock): they outlive the loss of the other stores. Waiters stand in a
- * queue of their process. A quorum agrees on a fence before the hold is granted. Throws `LockConfigError` for bad options.
- * Its calls reject with `LockStoreError`, whose cause says what each node did (`QuorumFailure`). docs/stores/quorum.md says
- * what is promised, and what is not.
+ * Keeps locks on a majority of independent stores (Redlock): they outlive the loss of the other stores. Waiters queue in their own
+ * process. A quorum agrees on a fence before the hold is granted. Throws `LockConfigError` for bad options. Its calls reject with
+ * `LockStoreError`, whose `cause` says what each node did (`QuorumFailure`). docs/stores/quorum.md says what is promised, and what is
+ * not.
+ *
+ * @example
+ * ```ts
+ * import { Redis } from 'ioredis';
+ * import { configureLocks } from 'reenlock';
+ * import { QuorumStore, RedisStore } from 'reenlock/redis';
+ *
+ * const hosts = ['redis-a', 'redis-b', 'redis-c'];
+ * const stores = hosts.map((host) => new RedisStore({ client: new Redis({ host }) }));
+ * configureLocks({ store: new QuorumStore({ stores }) });
+ * ```
  */
 export class QuorumStore extends RetryingStore {
   constructor(options: QuorumStoreOptions, clock: Clock = systemClock) {

@@ -69,10 +69,20 @@ const capabilities = {
 };
 
 /**
- * Keeps locks on Redis, for any number of processes. Every operation is one script call on the primary, in a cluster on
- * the primary of the lock's slot. Grants come through one subscription for each process, in a cluster also one for each
- * lock. For these the store opens connections beside the client's, and closes them when the last `Locks` on it is closed.
- * Throws `LockConfigError` for bad options. Its calls reject with `LockStoreError`.
+ * Keeps locks on Redis, for any number of processes. Each operation is one script call on the primary; in a cluster, on the primary of the
+ * lock's slot. Grants arrive through one subscription for each process; in a cluster, also one for each lock. The store opens
+ * connections for them, and closes these when the last `Locks` on it is closed. It never closes your client. Throws
+ * `LockConfigError` for bad options. Its calls reject with `LockStoreError`.
+ *
+ * @example
+ * ```ts
+ * import { configureLocks } from 'reenlock';
+ * import { RedisStore } from 'reenlock/redis';
+ * import { createClient } from 'redis';
+ *
+ * const client = await createClient({ url: process.env.REDIS_URL }).connect();
+ * const locks = configureLocks({ store: new RedisStore({ client, prefix: 'shop:' }) });
+ * ```
  */
 export class RedisStore implements LockStore {
   readonly capabilities: StoreCapabilities;

@@ -20,12 +20,21 @@ import { checkValue } from '../../core/model/validate.ts';
 import { Line } from './line.ts';
 
 /**
- * Gives a store without a queue one for each process: a store whose `acquire` is granted or refused at once, whatever
- * `terms.queue` is. The waiters of this process for a key stand in line in memory. Only the first of them tries: when it is
- * polled, in short pauses at first, and soon after the store announced a release. So they get the key in their order.
- * Between processes there is no order. A waiter whose owner holds the key overtakes the line, as re-entry does.
+ * Gives a store without a queue one for each process: a store whose `acquire` grants or refuses at once, whatever `terms.queue` is. The
+ * waiters of this process for a key queue in memory. Only the first of them tries: in short pauses at first, and soon after the
+ * store has announced a release. So they get the key in order. Between processes there is no order. A waiter whose owner already
+ * holds the key overtakes the queue, as re-entry does. Throws `LockConfigError` for what is not a store.
  *
  * The store has to announce releases: `release` with `announce`, and `subscribe` with `freed`. An announcement may get lost.
+ *
+ * @example
+ * ```ts
+ * import { configureLocks } from 'reenlock';
+ * import { RetryingStore } from 'reenlock/redis';
+ *
+ * const store = new MyStore(); // grants or refuses at once, and announces releases
+ * configureLocks({ store: new RetryingStore(store) });
+ * ```
  */
 export class RetryingStore implements LockStore {
   readonly capabilities: StoreCapabilities;

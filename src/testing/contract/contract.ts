@@ -24,8 +24,18 @@ import type { TestRunner } from './runner.ts';
 import { type Contract, StoreStage } from './stage.ts';
 
 /**
- * Describes the tests of the store contract for one store: those of each clause that `LockStore` names, with the functions of
- * a test runner. Each test has a store of its own. Call it where `describe` may be called.
+ * Describes the tests that every store must pass, one group for each clause of `LockStore`, with the functions of your test runner.
+ * Each test gets a new store from `harness.create`. Call it where `describe` may be called.
+ *
+ * @example
+ * ```ts
+ * import * as vitest from 'vitest';
+ * import { setTimeout as sleep } from 'node:timers/promises';
+ * import { describeStoreContract } from 'reenlock/testing/contract';
+ *
+ * const create = async () => new MyStore();
+ * describeStoreContract(vitest, 'MyStore', { create, elapse: (ms) => sleep(ms + 1), losses: [], faults: [] });
+ * ```
  */
 export function describeStoreContract(runner: TestRunner, name: string, harness: StoreHarness): void {
   const { describe, it, beforeEach, afterEach, expect } = runner;
