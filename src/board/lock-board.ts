@@ -2,7 +2,7 @@ import { hasCode, LockConfigError } from '../core/model/errors.ts';
 import { type LockName, readName } from '../core/model/key.ts';
 import { acquireRules } from '../core/model/options.ts';
 import { callable, checkOptions, describe, type Rule, type Rules, wholeNumber } from '../core/model/validate.ts';
-import { forceReleaseLock, inspectLock } from '../core/runtime/inspect.ts';
+import { forceReleaseLock } from '../core/runtime/inspect.ts';
 import { defaultLocks, type Locks, runtimeOf } from '../core/runtime/locks.ts';
 import { OpenResponse } from '../http/response/open-response.ts';
 import {
@@ -16,6 +16,7 @@ import {
   streamReply,
 } from './board-reply.ts';
 import { Feed } from './feed.ts';
+import { lockDetails } from './lock-details.ts';
 import { checkNotCrossSite, checkSameOrigin, RequestRefusal, readJson } from './request-checks.ts';
 import type { BoardUser } from './viewer.ts';
 
@@ -135,7 +136,7 @@ export class LockBoard<R> {
 
   async #lock(id: string | null): Promise<BoardReply> {
     const name = this.#nameOf(id);
-    return jsonReply({ id: name.id, ...(await inspectLock(this.#feedNow().runtime, name)) });
+    return jsonReply(await lockDetails(this.#feedNow().runtime, name));
   }
 
   async #release(user: BoardUser, { id, fence, reason }: Readonly<Record<string, unknown>>): Promise<BoardReply> {

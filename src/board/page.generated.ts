@@ -197,6 +197,76 @@ main {
   }
 }
 `,
+  'cards.css': `/* On a phone each lock is a card: its key in full, then each value with the name of its column. */
+@media (max-width: 900px) {
+  #list {
+    max-height: none;
+  }
+
+  #list table,
+  #split:has(#panel:not([hidden])) table {
+    display: block;
+    min-width: 0;
+  }
+
+  #list thead,
+  #list tbody {
+    display: block;
+  }
+
+  #list thead tr {
+    display: flex;
+    flex-wrap: wrap;
+    border-bottom: 1px solid var(--line);
+  }
+
+  #list thead th {
+    position: static;
+    width: auto;
+    border: 0;
+  }
+
+  .line {
+    display: grid;
+    grid-template-columns: repeat(auto-fit, minmax(140px, 1fr));
+    gap: 2px 14px;
+    padding: 10px 12px;
+    border-bottom: 1px solid var(--line);
+  }
+
+  .line .cell {
+    padding: 0;
+    border-bottom: 0;
+    overflow-wrap: anywhere;
+    text-align: left;
+    white-space: normal;
+  }
+
+  .line .who {
+    display: inline;
+  }
+
+  .line .key-cell,
+  .line .name {
+    grid-column: 1 / -1;
+  }
+
+  .line .key-cell {
+    border-left: 0;
+  }
+
+  .line.contended {
+    box-shadow: inset 3px 0 var(--busy-mark);
+  }
+
+  .line .cell[data-label]::after {
+    content: attr(data-label) / "";
+    margin-left: 6px;
+    color: var(--faint);
+    font: 12px var(--sans);
+  }
+}
+`,
   'controls.css': `/* The filters */
 
 #filters {
@@ -292,6 +362,32 @@ input[type="checkbox"] {
 button:disabled {
   opacity: 0.5;
   cursor: not-allowed;
+}
+`,
+  'dom.mjs': `// Making nodes of the page.
+
+/**
+ * An element whose content is text, whatever it says.
+ * @template {keyof HTMLElementTagNameMap} Name
+ * @param {Name} name
+ * @param {string} className
+ */
+export function make(name, className, text = '') {
+  const node = document.createElement(name);
+  if (className !== '') node.className = className;
+  node.textContent = text;
+  return node;
+}
+
+/**
+ * A time that goes on: \`Panel\` writes it.
+ * @param {string} holdId Whose time it is.
+ * @param {'time' | 'time left'} className
+ */
+export function makeTime(holdId, className = 'time') {
+  const node = make('span', className);
+  node.dataset.of = holdId;
+  return node;
 }
 `,
   'feed.mjs': `// The stream of what changes, and its connection: it is made again whenever it is lost.
@@ -490,9 +586,184 @@ export function branchPath({ traceId, branch }) {
   return branch === '' ? traceId : \`\${traceId}/\${branch}\`;
 }
 
+const maxNamed = 3;
+
+/**
+ * Branches of one trace, the first few of many.
+ * @param {readonly string[]} branches
+ */
+export function branchNames(branches) {
+  const names = branches.slice(0, maxNamed).map((branch) => (branch === '' ? 'the root' : \`branch \${branch}\`));
+  const rest = branches.length - names.length;
+  return [...names, ...(rest > 0 ? [counted(rest, 'other')] : [])].join(', ');
+}
+
+/**
+ * A branch, its first and last parts if it has more than two.
+ * @param {string} branch
+ */
+export function shortBranch(branch) {
+  const parts = branch.split('/');
+  return parts.length > 2 ? \`\${parts[0]}/…/\${parts.at(-1)}\` : branch;
+}
+
 /** @param {number} number */
 function two(number) {
   return String(number).padStart(2, '0');
+}
+`,
+  'holders.mjs': `// Who holds a lock: a card each. What a trace has more than one of, holds or waits, stands as the tree of its branches.
+
+import { make, makeTime } from './dom.mjs';
+import { branchNames, counted } from './format.mjs';
+
+/**
+ * @typedef {import('../lock-details.ts').LockDetails} Lock
+ * @typedef {Lock['holds'][number]} Hold
+ * @typedef {{ branch: string, node: HTMLElement }} Entry
+ */
+
+/**
+ * Who holds the lock, and what waits within the same traces.
+ * @param {Lock} lock
+ * @param {number} maxWaiters How many waiters to look at.
+ * @returns {HTMLElement[]}
+ */
+export function holders({ holds, waiters, localWaiters, permits }, maxWaiters) {
+  if (holds.length + localWaiters.length === 0) {
+    return [make('p', 'nobody', 'Nobody. It is free, or its next holder is about to take it.')];
+  }
+  /** What makes the entries of each tree, by trace, or by the name of a detached hold. @type {Map<string, ((isAlone: boolean) => Entry)[]>} */
+  const families = new Map();
+  const family = (/** @type {string} */ name) => families.get(name) ?? families.set(name, []).get(name) ?? [];
+  for (const hold of holds) {
+    family(hold.traceId ?? \`/\${hold.holdId}\`).push((isAlone) => ({
+      branch: hold.branch,
+      node: card(hold, permits?.limit, isAlone),
+    }));
+  }
+  for (const { holdId, traceId, branch } of localWaiters.slice(0, maxWaiters)) {
+    const text = 'waits for another branch, in this process';
+    family(traceId).push(() => ({ branch, node: wait(holdId, branch, text) }));
+  }
+  for (const [index, { holdId, traceId, branch, waitsFor }] of waiters.slice(0, maxWaiters).entries()) {
+    const whom = waitsFor.length === 0 ? 'others' : branchNames(waitsFor);
+    const text = \`waits for \${whom}, number \${(index + 1).toLocaleString('en')} in the queue\`;
+    families.get(traceId)?.push(() => ({ branch, node: wait(holdId, branch, text) }));
+  }
+  return [...families].map(([traceId, members]) => {
+    const [only] = members;
+    if (members.length === 1 && only !== undefined) return only(true).node;
+    const node = make('section', 'family');
+    const heading = make('p', 'trace', 'Trace ');
+    heading.append(make('code', '', traceId));
+    node.append(heading, tree(members.map((each) => each(false))));
+    return node;
+  });
+}
+
+/**
+ * Each entry beneath that of the closest branch around its own.
+ * @param {Entry[]} entries
+ */
+function tree(entries) {
+  const top = make('ul', 'tree');
+  /** @type {Map<string, HTMLElement>} */
+  const items = new Map();
+  for (const { branch, node } of entries.toSorted((a, b) => depthOf(a.branch) - depthOf(b.branch))) {
+    let above = around(branch);
+    while (above !== undefined && !items.has(above)) above = around(above);
+    const item = make('li', '');
+    item.append(node);
+    listIn(above === undefined ? undefined : items.get(above), top).append(item);
+    if (!items.has(branch)) items.set(branch, item);
+  }
+  return top;
+}
+
+/**
+ * @param {HTMLElement | undefined} item
+ * @param {HTMLElement} top
+ */
+function listIn(item, top) {
+  if (item === undefined) return top;
+  const last = item.lastElementChild;
+  if (last instanceof HTMLUListElement) return last;
+  const list = make('ul', 'tree');
+  item.append(list);
+  return list;
+}
+
+/** @param {string} branch */
+function depthOf(branch) {
+  return branch === '' ? 0 : branch.split('/').length;
+}
+
+/**
+ * The branch around a branch; undefined around the root.
+ * @param {string} branch
+ */
+function around(branch) {
+  return branch === '' ? undefined : branch.slice(0, Math.max(0, branch.lastIndexOf('/')));
+}
+
+/**
+ * @param {Hold} hold
+ * @param {number | undefined} permits
+ * @param {boolean} isAlone Whether nothing else says its trace.
+ */
+function card({ traceId, branch, instance, isDetached, mode, fence, holdId }, permits, isAlone) {
+  const list = make('dl', 'holder');
+  list.append(
+    ...(traceId === undefined || !isAlone ? [] : pair('Trace', make('code', '', traceId))),
+    ...(branch === '' && isAlone ? [] : pair('Branch', branchNode(branch))),
+    ...(instance === undefined ? [] : pair('Instance', make('code', '', instance))),
+    ...(isDetached ? pair('Instance', make('span', '', 'none, it is detached')) : []),
+    ...pair('Held for', makeTime(holdId)),
+    ...pair('Lease left', makeTime(holdId, 'time left')),
+    ...pair('Mode', make('span', '', meaningOf(mode, permits))),
+    ...pair('Fence', make('code', '', String(fence))),
+    ...pair('Hold', make('code', '', holdId)),
+  );
+  return list;
+}
+
+/**
+ * @param {string} holdId
+ * @param {string} branch
+ * @param {string} text
+ */
+function wait(holdId, branch, text) {
+  const node = make('div', 'wait');
+  const who = make('span', 'who');
+  who.append('Branch ', branchNode(branch), make('span', 'remark', text));
+  node.append(who, makeTime(holdId));
+  return node;
+}
+
+/** @param {string} branch */
+function branchNode(branch) {
+  return branch === '' ? make('span', '', 'root') : make('code', '', branch);
+}
+
+/**
+ * @param {Hold['mode']} mode
+ * @param {number | undefined} permits
+ */
+function meaningOf(mode, permits) {
+  if (mode === 'permit') return \`one of \${counted(permits ?? 1, 'permit')}\`;
+  return mode === 'read' ? 'read, shared with other readers' : 'write, alone';
+}
+
+/**
+ * A term and what it says.
+ * @param {string} term
+ * @param {HTMLElement} value
+ */
+function pair(term, value) {
+  const description = make('dd', '');
+  description.append(value);
+  return [make('dt', '', term), description];
 }
 `,
   'index.html': `<!doctype html>
@@ -505,6 +776,7 @@ function two(number) {
     <link rel="stylesheet" href="board.css" />
     <link rel="stylesheet" href="controls.css" />
     <link rel="stylesheet" href="table.css" />
+    <link rel="stylesheet" href="cards.css" />
     <link rel="stylesheet" href="panel.css" />
     <script type="module" src="main.mjs"></script>
   </head>
@@ -598,7 +870,8 @@ function two(number) {
 `,
   'line.mjs': `// One line of the table. What happens to its lock is written once, its times again and again while it is seen.
 
-import { branchPath, counted, duration } from './format.mjs';
+import { make } from './dom.mjs';
+import { branchPath, counted, duration, shortBranch } from './format.mjs';
 
 /** @typedef {import('../lock-row.ts').LockRow} LockRow */
 
@@ -606,22 +879,25 @@ const maxDots = 5;
 
 export class Line {
   /** The \`tr\`. */
-  node = element('tr', 'line');
-  #button = element('button', 'key');
-  #category = element('span', 'category');
-  #holder = element('td', 'cell name');
-  #instance = element('td', 'cell name detail');
-  #held = element('td', 'cell number');
-  #lease = element('td', 'cell number detail');
-  #waiters = element('td', 'cell number queue');
-  #wait = element('td', 'cell number queue');
+  node = make('tr', 'line');
+  #button = make('button', 'key');
+  #category = make('span', 'category');
+  #holder = make('td', 'cell name');
+  #who = make('span', 'who');
+  #trace = make('span', 'trace');
+  #branch = make('span', 'branch');
+  #instance = make('td', 'cell name detail');
+  #held = make('td', 'cell number');
+  #lease = make('td', 'cell number detail');
+  #waiters = make('td', 'cell number queue');
+  #wait = make('td', 'cell number queue');
 
   /** @param {string} id */
   constructor(id) {
     this.node.dataset.id = id;
     this.#button.type = 'button';
     this.#button.setAttribute('aria-controls', 'panel');
-    const key = element('th', 'cell key-cell');
+    const key = make('th', 'cell key-cell');
     key.scope = 'row';
     key.append(this.#button, this.#category);
     // What the head of a column says, for cards, which have none.
@@ -631,6 +907,8 @@ export class Line {
     this.#lease.dataset.label = 'of the lease left';
     this.#waiters.dataset.label = 'waiting';
     this.#wait.dataset.label = 'longest wait';
+    this.#who.append(this.#trace, this.#branch);
+    this.#holder.append(this.#who);
     this.node.append(key, this.#holder, this.#instance, this.#held, this.#lease, this.#waiters, this.#wait);
   }
 
@@ -641,11 +919,13 @@ export class Line {
   fill({ key, category, holder, permits, holds, waiters }) {
     write(this.#button, key);
     write(this.#category, category ?? '');
-    write(this.#holder, holder === undefined ? 'nobody' : branchPath(holder));
-    this.#holder.classList.toggle('note', holder?.mode === 'read' || holder?.mode === 'permit');
+    const branch = holder?.branch ?? '';
+    write(this.#trace, holder === undefined ? 'nobody' : branchPath({ ...holder, branch: '' }));
+    write(this.#branch, branch === '' ? '' : \`/\${shortBranch(branch)}\`);
+    this.#holder.title = holder === undefined || branch === '' ? '' : branchPath(holder);
+    this.#who.classList.toggle('note', holder?.mode === 'read' || holder?.mode === 'permit');
     const readers = holds > 1 ? counted(holds, 'reader') : 'reads';
-    this.#holder.dataset.note =
-      permits === undefined ? readers : \`\${permits.held} of \${counted(permits.limit, 'permit')}\`;
+    this.#who.dataset.note = permits === undefined ? readers : \`\${permits.held} of \${counted(permits.limit, 'permit')}\`;
     write(this.#instance, holder?.instance ?? '–');
     write(this.#waiters, waiters === 0 ? '–' : waiters.toLocaleString('en'));
     this.#waiters.dataset.dots = '●'.repeat(Math.min(waiters, maxDots));
@@ -677,17 +957,6 @@ export class Line {
   focus() {
     this.#button.focus();
   }
-}
-
-/**
- * @template {keyof HTMLElementTagNameMap} Name
- * @param {Name} name
- * @param {string} className
- */
-function element(name, className) {
-  const node = document.createElement(name);
-  node.className = className;
-  return node;
 }
 
 /**
@@ -921,8 +1190,53 @@ new Page();
   font-size: 14px;
 }
 
-.holder + .holder {
+#holders > * + * {
   margin-top: 8px;
+}
+
+/* A trace with several holds or waits, as the tree of its branches */
+
+.family .trace {
+  margin-bottom: 8px;
+  color: var(--faint);
+  font-size: 14px;
+  overflow-wrap: anywhere;
+}
+
+.family .trace code {
+  color: var(--text);
+}
+
+.tree {
+  display: grid;
+  grid-template-columns: minmax(0, 1fr);
+  gap: 8px;
+  margin: 0;
+  padding: 0;
+  list-style: none;
+}
+
+.tree .tree {
+  margin: 8px 0 0 7px;
+  padding-left: 11px;
+  border-left: 2px solid var(--line);
+}
+
+/* Deeper ones would have no room. */
+.tree .tree .tree .tree .tree {
+  margin-left: 0;
+  padding-left: 0;
+  border-left: 0;
+}
+
+.wait {
+  display: flex;
+  gap: 10px;
+  padding: 8px 12px;
+  border: 1px solid var(--line);
+  border-left: 3px solid var(--busy-mark);
+  border-radius: 8px;
+  font-size: 14px;
 }
 
 .holder dt {
@@ -963,13 +1277,15 @@ new Page();
   font-variant-numeric: tabular-nums;
 }
 
-.waiter .who {
+.waiter .who,
+.wait .who {
   flex: 1;
   min-width: 0;
   overflow-wrap: anywhere;
 }
 
-.waiter .remark {
+.waiter .remark,
+.wait .remark {
   display: block;
   color: var(--faint);
   font-size: 13px;
@@ -1045,13 +1361,13 @@ dialog .warning {
 `,
   'panel.mjs': `// One lock in full: all who hold it, and all who wait for it in the order of their turns.
 
-import { branchPath, counted, duration } from './format.mjs';
+import { make, makeTime } from './dom.mjs';
+import { branchNames, branchPath, counted, duration } from './format.mjs';
+import { holders } from './holders.mjs';
 
 /**
- * @typedef {{ id: string, key: string, category?: string, permits?: Permits, holds: Hold[], waiters: Waiter[] }} Lock
- * @typedef {import('../../core/model/types.ts').PermitsInfo} Permits
- * @typedef {import('../../core/model/types.ts').HoldInfo} Hold
- * @typedef {import('../../core/model/types.ts').WaiterInfo} Waiter
+ * @typedef {import('../lock-details.ts').LockDetails} Lock
+ * @typedef {Lock['waiters'][number]} Waiter
  */
 
 /** More would be read by nobody. */
@@ -1143,95 +1459,52 @@ export class Panel {
 
   /** @param {Lock} lock */
   #show(lock) {
-    const ids = [...lock.holds, ...lock.waiters].map(({ holdId }) => holdId);
-    const state = JSON.stringify([lock.id, lock.holds[0]?.fence, ids]);
+    const state = JSON.stringify(lock, (name, value) => (name.endsWith('Ms') ? undefined : value));
     if (state !== this.#shown) {
       this.#shown = state;
       this.#key.textContent = lock.key;
       this.#category.textContent = lock.category === undefined ? '' : \`Category \${lock.category}\`;
-      this.#holders.replaceChildren(...holders(lock));
+      this.#holders.replaceChildren(...holders(lock, maxWaiters));
       this.#waiters.replaceChildren(...lock.waiters.slice(0, maxWaiters).map(waiter));
       const rest = lock.waiters.length - maxWaiters;
       if (rest > 0) this.#waiters.append(make('li', 'more', \`and \${counted(rest, 'other')}\`));
       const count = lock.waiters.length;
       this.#waitersTitle.textContent =
-        count === 0 ? 'Nobody waits for it' : \`\${counted(count, 'request')} \${count === 1 ? 'waits' : 'wait'} for it\`;
+        count === 0
+          ? \`Nobody \${lock.localWaiters.length === 0 ? '' : 'else '}waits for it\`
+          : \`\${counted(count, 'request')} \${count === 1 ? 'waits' : 'wait'} for it\`;
     }
-    const timed = [
-      ...lock.holds.flatMap((hold) => [hold.heldMs, -hold.remainingMs]),
-      ...lock.waiters.map((w) => w.waitedMs),
-    ];
+    const remaining = new Map(lock.holds.map(({ holdId, remainingMs }) => [holdId, remainingMs]));
+    const passed = new Map([
+      ...lock.holds.map(({ holdId, heldMs }) => /** @type {const} */ ([holdId, heldMs])),
+      ...[...lock.waiters, ...lock.localWaiters].map((each) => /** @type {const} */ ([each.holdId, each.waitedMs])),
+    ]);
     const nodes = /** @type {HTMLElement[]} */ ([...this.#root.querySelectorAll('.time')]);
-    this.#times = nodes.map((node, index) => {
-      const ms = timed[index] ?? 0;
-      return node.classList.contains('left') ? { node, until: -ms } : { node, since: ms };
+    this.#times = nodes.map((node) => {
+      const of = node.dataset.of ?? '';
+      return node.classList.contains('left')
+        ? { node, until: remaining.get(of) ?? 0 }
+        : { node, since: passed.get(of) ?? 0 };
     });
     this.tick();
   }
 }
 
-/** @param {Lock} lock */
-function holders({ holds, permits }) {
-  if (holds.length === 0) return [make('p', 'nobody', 'Nobody. It is free, or its next holder is about to take it.')];
-  return holds.map(({ traceId, branch, instance, isDetached, mode, fence, holdId }) => {
-    const list = make('dl', 'holder');
-    list.append(
-      ...(traceId === undefined ? [] : pair('Trace', make('code', '', traceId))),
-      ...(branch === '' ? [] : pair('Branch', make('code', '', branch))),
-      ...(instance === undefined ? [] : pair('Instance', make('code', '', instance))),
-      ...(isDetached ? pair('Instance', make('span', '', 'none, it is detached')) : []),
-      ...pair('Held for', make('span', 'time')),
-      ...pair('Lease left', make('span', 'time left')),
-      ...pair('Mode', make('span', '', meaningOf(mode, permits?.limit))),
-      ...pair('Fence', make('code', '', String(fence))),
-      ...pair('Hold', make('code', '', holdId)),
-    );
-    return list;
-  });
-}
-
-/**
- * @param {Hold['mode']} mode
- * @param {number | undefined} permits
- */
-function meaningOf(mode, permits) {
-  if (mode === 'permit') return \`one of \${counted(permits ?? 1, 'permit')}\`;
-  return mode === 'read' ? 'read, shared with other readers' : 'write, alone';
-}
-
 /** @param {Waiter} waiter */
-function waiter({ traceId, branch, instance, mode, priority }) {
+function waiter({ holdId, traceId, branch, instance, mode, priority, waitsFor }) {
   const item = make('li', 'waiter');
   const who = make('span', 'who');
   who.append(make('code', '', branchPath({ traceId, branch })));
-  const notes = [instance, mode === 'read' ? 'reads' : undefined, priority === 0 ? undefined : \`priority \${priority}\`];
+  const notes = [
+    instance,
+    mode === 'read' ? 'reads' : undefined,
+    priority === 0 ? undefined : \`priority \${priority}\`,
+    waitsFor.length === 0 ? undefined : \`waits for \${branchNames(waitsFor)} of its own trace\`,
+  ];
   const note = notes.filter((each) => each !== undefined).join(' · ');
   if (note !== '') who.append(make('span', 'remark', note));
-  item.append(who, make('span', 'time'));
+  item.append(who, makeTime(holdId));
   return item;
-}
-
-/**
- * A term and what it says.
- * @param {string} term
- * @param {HTMLElement} value
- */
-function pair(term, value) {
-  const description = make('dd', '');
-  description.append(value);
-  return [make('dt', '', term), description];
-}
-
-/**
- * An element whose content is text, whatever it says.
- * @param {string} name
- * @param {string} className
- */
-function make(name, className, text = '') {
-  const node = document.createElement(name);
-  if (className !== '') node.className = className;
-  node.textContent = text;
-  return node;
 }
 
 /** @param {string} id */
@@ -1243,7 +1516,7 @@ function element(id) {
 
 import { branchPath, duration } from './format.mjs';
 
-/** @typedef {import('./panel.mjs').Lock} Lock */
+/** @typedef {import('../lock-details.ts').LockDetails} Lock */
 
 export class ReleaseDialog {
   #dialog = /** @type {HTMLDialogElement} */ (document.getElementById('release'));
@@ -1437,6 +1710,21 @@ thead th {
   font: 13px / 1.5 var(--code);
 }
 
+/* A long trace is cut, so that its branch is seen. */
+.line .who {
+  display: flex;
+  align-items: baseline;
+}
+
+.line .trace {
+  overflow: hidden;
+  text-overflow: ellipsis;
+}
+
+.line .branch {
+  flex: none;
+}
+
 .number {
   text-align: right;
   font-variant-numeric: tabular-nums;
@@ -1548,72 +1836,6 @@ thead th {
 @media (max-width: 900px) {
   #split {
     grid-template-columns: minmax(0, 1fr);
-  }
-}
-
-/* On a phone each lock is a card: its key in full, then each value with the name of its column. */
-@media (max-width: 900px) {
-  #list {
-    max-height: none;
-  }
-
-  #list table,
-  #split:has(#panel:not([hidden])) table {
-    display: block;
-    min-width: 0;
-  }
-
-  #list thead,
-  #list tbody {
-    display: block;
-  }
-
-  #list thead tr {
-    display: flex;
-    flex-wrap: wrap;
-    border-bottom: 1px solid var(--line);
-  }
-
-  #list thead th {
-    position: static;
-    width: auto;
-    border: 0;
-  }
-
-  .line {
-    display: grid;
-    grid-template-columns: repeat(auto-fit, minmax(140px, 1fr));
-    gap: 2px 14px;
-    padding: 10px 12px;
-    border-bottom: 1px solid var(--line);
-  }
-
-  .line .cell {
-    padding: 0;
-    border-bottom: 0;
-    overflow-wrap: anywhere;
-    text-align: left;
-    white-space: normal;
-  }
-
-  .line .key-cell,
-  .line .name {
-    grid-column: 1 / -1;
-  }
-
-  .line .key-cell {
-    border-left: 0;
-  }
-
-  .line.contended {
-    box-shadow: inset 3px 0 var(--busy-mark);
-  }
-
-  .line .cell[data-label]::after {
-    content: attr(data-label) / "";
-    margin-left: 6px;
-    color: var(--faint);
-    font: 12px var(--sans);
   }
 }
 `,

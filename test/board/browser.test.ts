@@ -5,8 +5,19 @@ import type { AxeResults } from 'axe-core';
 import compression from 'compression';
 import helmet from 'helmet';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
-import { createLocks, type Hold, type LockEvents, type Locks, lock, MemoryStore } from 'reenlock';
+import {
+  createLocks,
+  currentTrace,
+  type Hold,
+  type LockEvents,
+  type Locks,
+  lock,
+  MemoryStore,
+  runInTrace,
+  traceHeaders,
+} from 'reenlock';
 import { ManualClock } from '../support/clock/manual-clock.ts';
+import { type Gate, gate } from '../support/gate.ts';
 import { type Above, type BoardHost, type BoardOptions, BoardServer, boardHosts } from '../support/http/boards.ts';
 import { installMs, launchBrowser } from '../support/http/browser.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
@@ -27,6 +38,7 @@ class Scene {
   readonly forced: LockEvents['forced'][] = [];
   /** What the browser complained of. */
   readonly complaints: string[] = [];
+  readonly isOver: Gate = gate();
   readonly #host: BoardHost;
   readonly #options: BoardOptions;
   readonly #above: readonly Above[];
@@ -66,10 +78,11 @@ class Scene {
     return page;
   }
 
-  job(traceId: string): Job {
+  /** Without a name, its branches have paths that the store knows. */
+  job(traceId?: string): Job & { readonly traceId: string | undefined } {
     const job = startJob(this.locks, traceId);
     this.#jobs.push(job);
-    return job;
+    return { ...job, traceId: job.in(() => currentTrace()?.traceId) };
   }
 
   hold(traceId: string, key: string, options = {}): Promise<Hold> {
@@ -77,7 +90,12 @@ class Scene {
   }
 
   /** Resolves once the request stands in the queue. */
-  async wait(traceId: string, key: string): Promise<void> {
+  wait(traceId: string, key: string): Promise<void> {
+    return this.queued(() => this.hold(traceId, key));
+  }
+
+  /** Resolves once an acquire waits. */
+  async queued(acquire: () => Promise<unknown>): Promise<void> {
     const stands = new Promise<void>((resolve) => {
       const off = this.locks.on('waiting', () => {
         off();
@@ -85,11 +103,12 @@ class Scene {
       });
     });
     // At the end of its job or test it is refused.
-    this.hold(traceId, key).catch(() => {});
+    acquire().catch(() => {});
     await stands;
   }
 
   async end(): Promise<void> {
+    this.isOver.open();
     for (const context of this.#contexts) await context.close();
     await this.server.stop();
     const closed = this.locks.close({ drainMs: 0 });
@@ -99,6 +118,44 @@ class Scene {
 }
 
 const scenes: Scene[] = [];
+
+/** A request in whose first branch a called service has the key as well, while its second branch waits. */
+async function branchesOf(scene: Scene, key: string): Promise<{ traceId: string | undefined; called: string }> {
+  const job = scene.job();
+  const headers = new Promise<Record<string, string>>((resolve) => {
+    const first = () =>
+      lock.run(key, async () => {
+        resolve(traceHeaders());
+        await scene.isOver;
+      });
+    void job.in(first);
+  });
+  const request = { headers: new Headers(await headers) };
+  const called = await new Promise<string>((resolve) => {
+    const service = async (): Promise<void> => {
+      resolve((await lock.acquire(key)).branch);
+      await scene.isOver;
+    };
+    void runInTrace(service, { locks: scene.locks, request, trust: 'all' });
+  });
+  await scene.queued(() => job.in(() => lock.run(key, () => scene.isOver)));
+  return { traceId: job.traceId, called };
+}
+
+/** What the panel says of a trace, a line for each entry, with its depth. */
+function outlineOf(page: Page): Promise<string[]> {
+  return panel(page).evaluate((node) => {
+    const lines = [...node.querySelectorAll('.family .trace')].map(({ textContent }) => textContent);
+    for (const entry of node.querySelectorAll('.family :is(.holder, .wait)')) {
+      let depth = 0;
+      for (let at = entry.closest('ul'); at; at = at.parentElement?.closest('ul')) depth += 1;
+      const isHold = entry.matches('.holder');
+      const branch = entry.querySelector(isHold ? 'dd' : '.who > :first-child')?.textContent;
+      lines.push(`${'-'.repeat(depth)} ${branch} ${isHold ? 'holds' : entry.querySelector('.remark')?.textContent}`);
+    }
+    return lines;
+  });
+}
 
 const row = (page: Page, key: string) => page.getByRole('row').filter({ has: page.getByText(key, { exact: true }) });
 const panel = (page: Page) => page.locator('#panel');
@@ -126,10 +183,42 @@ describe('The board in a browser', () => {
     await scene.wait('second-waiter', 'order:43');
     await page.getByRole('button', { name: 'order:43' }).click();
     await panel(page).getByText('2 requests wait for it').waitFor();
-    expect(await panel(page).locator('#holders').textContent()).toMatch(/^Ownerother.*Held for\d/);
+    expect(await panel(page).locator('#holders').textContent()).toMatch(/^Traceother.*Held for\d/);
     expect(await panel(page).getByRole('listitem').allTextContents()).toEqual([
       expect.stringMatching(/^first-waiter.*\d s$/),
       expect.stringMatching(/^second-waiter.*\d s$/),
+    ]);
+    expect(scene.complaints).toEqual([]);
+  });
+
+  it('The board shows branches of a request below each other, and which one waits for which', async () => {
+    const scene = await Scene.start(host);
+    const order = await branchesOf(scene, 'order:42');
+    await scene.wait('a-stranger', 'order:42');
+    const page = await scene.visit();
+    await row(page, 'order:42').locator('.queue').getByText('2', { exact: true }).waitFor();
+    expect(await row(page, 'order:42').locator('.name').first().textContent()).toBe(`${order.traceId}/1`);
+    await page.getByRole('button', { name: 'order:42' }).click();
+    await panel(page).getByText('2 requests wait for it').waitFor();
+    expect(await outlineOf(page)).toEqual([
+      `Trace ${order.traceId}`,
+      '- 1 holds',
+      `-- ${order.called} holds`,
+      `- 2 waits for branch 1, branch ${order.called}, number 1 in the queue`,
+    ]);
+    expect(await panel(page).locator('#waiters .remark').allTextContents()).toEqual([
+      expect.stringMatching(`waits for branch 1, branch ${order.called} of its own trace$`),
+      expect.not.stringMatching('waits'),
+    ]);
+    const job = scene.job();
+    await job.in(() => lock.acquire('stock:7'));
+    await scene.queued(() => job.in(() => Promise.all([1, 2].map(() => lock.run('stock:7', () => scene.isOver)))));
+    await page.getByRole('button', { name: 'stock:7' }).click();
+    await panel(page).getByText('Nobody else waits for it').waitFor();
+    expect(await outlineOf(page)).toEqual([
+      `Trace ${job.traceId}`,
+      '- root holds',
+      '-- 1 waits for another branch, in this process',
     ]);
     expect(scene.complaints).toEqual([]);
   });
@@ -278,6 +367,7 @@ describe('The board in a browser', () => {
     await scene.hold('a-reader', 'order:43', { mode: 'read' });
     await scene.hold('a-printer', 'pool', { permits: 3 });
     await scene.wait('the-waiter', 'order:43');
+    await branchesOf(scene, 'order:44');
     // What checks the page is a script of its own.
     const page = await scene.visit({ colorScheme, bypassCSP: true });
     await row(page, 'order:43').waitFor();
@@ -293,6 +383,9 @@ describe('The board in a browser', () => {
     expect(await faults()).toEqual([]);
     await page.getByRole('button', { name: 'pool' }).click();
     await panel(page).getByText('one of 3 permits').waitFor();
+    expect(await faults()).toEqual([]);
+    await page.getByRole('button', { name: 'order:44' }).click();
+    await panel(page).locator('.tree .tree').waitFor();
     expect(await faults()).toEqual([]);
     await page.getByRole('button', { name: 'order:43' }).click();
     await page.getByRole('button', { name: 'Force release…' }).click();

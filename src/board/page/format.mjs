@@ -34,6 +34,27 @@ export function branchPath({ traceId, branch }) {
   return branch === '' ? traceId : `${traceId}/${branch}`;
 }
 
+const maxNamed = 3;
+
+/**
+ * Branches of one trace, the first few of many.
+ * @param {readonly string[]} branches
+ */
+export function branchNames(branches) {
+  const names = branches.slice(0, maxNamed).map((branch) => (branch === '' ? 'the root' : `branch ${branch}`));
+  const rest = branches.length - names.length;
+  return [...names, ...(rest > 0 ? [counted(rest, 'other')] : [])].join(', ');
+}
+
+/**
+ * A branch, its first and last parts if it has more than two.
+ * @param {string} branch
+ */
+export function shortBranch(branch) {
+  const parts = branch.split('/');
+  return parts.length > 2 ? `${parts[0]}/…/${parts.at(-1)}` : branch;
+}
+
 /** @param {number} number */
 function two(number) {
   return String(number).padStart(2, '0');

@@ -1,6 +1,7 @@
 // One line of the table. What happens to its lock is written once, its times again and again while it is seen.
 
-import { branchPath, counted, duration } from './format.mjs';
+import { make } from './dom.mjs';
+import { branchPath, counted, duration, shortBranch } from './format.mjs';
 
 /** @typedef {import('../lock-row.ts').LockRow} LockRow */
 
@@ -8,22 +9,25 @@ const maxDots = 5;
 
 export class Line {
   /** The `tr`. */
-  node = element('tr', 'line');
-  #button = element('button', 'key');
-  #category = element('span', 'category');
-  #holder = element('td', 'cell name');
-  #instance = element('td', 'cell name detail');
-  #held = element('td', 'cell number');
-  #lease = element('td', 'cell number detail');
-  #waiters = element('td', 'cell number queue');
-  #wait = element('td', 'cell number queue');
+  node = make('tr', 'line');
+  #button = make('button', 'key');
+  #category = make('span', 'category');
+  #holder = make('td', 'cell name');
+  #who = make('span', 'who');
+  #trace = make('span', 'trace');
+  #branch = make('span', 'branch');
+  #instance = make('td', 'cell name detail');
+  #held = make('td', 'cell number');
+  #lease = make('td', 'cell number detail');
+  #waiters = make('td', 'cell number queue');
+  #wait = make('td', 'cell number queue');
 
   /** @param {string} id */
   constructor(id) {
     this.node.dataset.id = id;
     this.#button.type = 'button';
     this.#button.setAttribute('aria-controls', 'panel');
-    const key = element('th', 'cell key-cell');
+    const key = make('th', 'cell key-cell');
     key.scope = 'row';
     key.append(this.#button, this.#category);
     // What the head of a column says, for cards, which have none.
@@ -33,6 +37,8 @@ export class Line {
     this.#lease.dataset.label = 'of the lease left';
     this.#waiters.dataset.label = 'waiting';
     this.#wait.dataset.label = 'longest wait';
+    this.#who.append(this.#trace, this.#branch);
+    this.#holder.append(this.#who);
     this.node.append(key, this.#holder, this.#instance, this.#held, this.#lease, this.#waiters, this.#wait);
   }
 
@@ -43,11 +49,13 @@ export class Line {
   fill({ key, category, holder, permits, holds, waiters }) {
     write(this.#button, key);
     write(this.#category, category ?? '');
-    write(this.#holder, holder === undefined ? 'nobody' : branchPath(holder));
-    this.#holder.classList.toggle('note', holder?.mode === 'read' || holder?.mode === 'permit');
+    const branch = holder?.branch ?? '';
+    write(this.#trace, holder === undefined ? 'nobody' : branchPath({ ...holder, branch: '' }));
+    write(this.#branch, branch === '' ? '' : `/${shortBranch(branch)}`);
+    this.#holder.title = holder === undefined || branch === '' ? '' : branchPath(holder);
+    this.#who.classList.toggle('note', holder?.mode === 'read' || holder?.mode === 'permit');
     const readers = holds > 1 ? counted(holds, 'reader') : 'reads';
-    this.#holder.dataset.note =
-      permits === undefined ? readers : `${permits.held} of ${counted(permits.limit, 'permit')}`;
+    this.#who.dataset.note = permits === undefined ? readers : `${permits.held} of ${counted(permits.limit, 'permit')}`;
     write(this.#instance, holder?.instance ?? '–');
     write(this.#waiters, waiters === 0 ? '–' : waiters.toLocaleString('en'));
     this.#waiters.dataset.dots = '●'.repeat(Math.min(waiters, maxDots));
@@ -79,17 +87,6 @@ export class Line {
   focus() {
     this.#button.focus();
   }
-}
-
-/**
- * @template {keyof HTMLElementTagNameMap} Name
- * @param {Name} name
- * @param {string} className
- */
-function element(name, className) {
-  const node = document.createElement(name);
-  node.className = className;
-  return node;
 }
 
 /**

@@ -1,12 +1,12 @@
 // One lock in full: all who hold it, and all who wait for it in the order of their turns.
 
-import { branchPath, counted, duration } from './format.mjs';
+import { make, makeTime } from './dom.mjs';
+import { branchNames, branchPath, counted, duration } from './format.mjs';
+import { holders } from './holders.mjs';
 
 /**
- * @typedef {{ id: string, key: string, category?: string, permits?: Permits, holds: Hold[], waiters: Waiter[] }} Lock
- * @typedef {import('../../core/model/types.ts').PermitsInfo} Permits
- * @typedef {import('../../core/model/types.ts').HoldInfo} Hold
- * @typedef {import('../../core/model/types.ts').WaiterInfo} Waiter
+ * @typedef {import('../lock-details.ts').LockDetails} Lock
+ * @typedef {Lock['waiters'][number]} Waiter
  */
 
 /** More would be read by nobody. */
@@ -98,95 +98,52 @@ export class Panel {
 
   /** @param {Lock} lock */
   #show(lock) {
-    const ids = [...lock.holds, ...lock.waiters].map(({ holdId }) => holdId);
-    const state = JSON.stringify([lock.id, lock.holds[0]?.fence, ids]);
+    const state = JSON.stringify(lock, (name, value) => (name.endsWith('Ms') ? undefined : value));
     if (state !== this.#shown) {
       this.#shown = state;
       this.#key.textContent = lock.key;
       this.#category.textContent = lock.category === undefined ? '' : `Category ${lock.category}`;
-      this.#holders.replaceChildren(...holders(lock));
+      this.#holders.replaceChildren(...holders(lock, maxWaiters));
       this.#waiters.replaceChildren(...lock.waiters.slice(0, maxWaiters).map(waiter));
       const rest = lock.waiters.length - maxWaiters;
       if (rest > 0) this.#waiters.append(make('li', 'more', `and ${counted(rest, 'other')}`));
       const count = lock.waiters.length;
       this.#waitersTitle.textContent =
-        count === 0 ? 'Nobody waits for it' : `${counted(count, 'request')} ${count === 1 ? 'waits' : 'wait'} for it`;
+        count === 0
+          ? `Nobody ${lock.localWaiters.length === 0 ? '' : 'else '}waits for it`
+          : `${counted(count, 'request')} ${count === 1 ? 'waits' : 'wait'} for it`;
     }
-    const timed = [
-      ...lock.holds.flatMap((hold) => [hold.heldMs, -hold.remainingMs]),
-      ...lock.waiters.map((w) => w.waitedMs),
-    ];
+    const remaining = new Map(lock.holds.map(({ holdId, remainingMs }) => [holdId, remainingMs]));
+    const passed = new Map([
+      ...lock.holds.map(({ holdId, heldMs }) => /** @type {const} */ ([holdId, heldMs])),
+      ...[...lock.waiters, ...lock.localWaiters].map((each) => /** @type {const} */ ([each.holdId, each.waitedMs])),
+    ]);
     const nodes = /** @type {HTMLElement[]} */ ([...this.#root.querySelectorAll('.time')]);
-    this.#times = nodes.map((node, index) => {
-      const ms = timed[index] ?? 0;
-      return node.classList.contains('left') ? { node, until: -ms } : { node, since: ms };
+    this.#times = nodes.map((node) => {
+      const of = node.dataset.of ?? '';
+      return node.classList.contains('left')
+        ? { node, until: remaining.get(of) ?? 0 }
+        : { node, since: passed.get(of) ?? 0 };
     });
     this.tick();
   }
 }
 
-/** @param {Lock} lock */
-function holders({ holds, permits }) {
-  if (holds.length === 0) return [make('p', 'nobody', 'Nobody. It is free, or its next holder is about to take it.')];
-  return holds.map(({ traceId, branch, instance, isDetached, mode, fence, holdId }) => {
-    const list = make('dl', 'holder');
-    list.append(
-      ...(traceId === undefined ? [] : pair('Trace', make('code', '', traceId))),
-      ...(branch === '' ? [] : pair('Branch', make('code', '', branch))),
-      ...(instance === undefined ? [] : pair('Instance', make('code', '', instance))),
-      ...(isDetached ? pair('Instance', make('span', '', 'none, it is detached')) : []),
-      ...pair('Held for', make('span', 'time')),
-      ...pair('Lease left', make('span', 'time left')),
-      ...pair('Mode', make('span', '', meaningOf(mode, permits?.limit))),
-      ...pair('Fence', make('code', '', String(fence))),
-      ...pair('Hold', make('code', '', holdId)),
-    );
-    return list;
-  });
-}
-
-/**
- * @param {Hold['mode']} mode
- * @param {number | undefined} permits
- */
-function meaningOf(mode, permits) {
-  if (mode === 'permit') return `one of ${counted(permits ?? 1, 'permit')}`;
-  return mode === 'read' ? 'read, shared with other readers' : 'write, alone';
-}
-
 /** @param {Waiter} waiter */
-function waiter({ traceId, branch, instance, mode, priority }) {
+function waiter({ holdId, traceId, branch, instance, mode, priority, waitsFor }) {
   const item = make('li', 'waiter');
   const who = make('span', 'who');
   who.append(make('code', '', branchPath({ traceId, branch })));
-  const notes = [instance, mode === 'read' ? 'reads' : undefined, priority === 0 ? undefined : `priority ${priority}`];
+  const notes = [
+    instance,
+    mode === 'read' ? 'reads' : undefined,
+    priority === 0 ? undefined : `priority ${priority}`,
+    waitsFor.length === 0 ? undefined : `waits for ${branchNames(waitsFor)} of its own trace`,
+  ];
   const note = notes.filter((each) => each !== undefined).join(' · ');
   if (note !== '') who.append(make('span', 'remark', note));
-  item.append(who, make('span', 'time'));
+  item.append(who, makeTime(holdId));
   return item;
-}
-
-/**
- * A term and what it says.
- * @param {string} term
- * @param {HTMLElement} value
- */
-function pair(term, value) {
-  const description = make('dd', '');
-  description.append(value);
-  return [make('dt', '', term), description];
-}
-
-/**
- * An element whose content is text, whatever it says.
- * @param {string} name
- * @param {string} className
- */
-function make(name, className, text = '') {
-  const node = document.createElement(name);
-  if (className !== '') node.className = className;
-  node.textContent = text;
-  return node;
 }
 
 /** @param {string} id */

@@ -2,7 +2,7 @@
 
 import { branchPath, duration } from './format.mjs';
 
-/** @typedef {import('./panel.mjs').Lock} Lock */
+/** @typedef {import('../lock-details.ts').LockDetails} Lock */
 
 export class ReleaseDialog {
   #dialog = /** @type {HTMLDialogElement} */ (document.getElementById('release'));

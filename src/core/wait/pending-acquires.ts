@@ -103,7 +103,12 @@ export class PendingAcquires {
 
   /** The acquires that wait in a queue, or for another branch of their scope. */
   get waiting(): Iterable<AcquireTask> {
-    return [...[...this.#waiters.values()].map(({ task }) => task), ...this.#localWaits.tasks];
+    return [...[...this.#waiters.values()].map(({ task }) => task), ...this.waitingLocally];
+  }
+
+  /** Those that wait for another branch of their scope: no store knows them. */
+  get waitingLocally(): Iterable<AcquireTask> {
+    return this.#localWaits.tasks;
   }
 
   /** Ends the stream of messages. */

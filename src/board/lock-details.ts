@@ -1,0 +1,75 @@
+import { wholeMs } from '../core/base/clock.ts';
+import type { LockName } from '../core/model/key.ts';
+import { lockInfo } from '../core/model/lock-info.ts';
+import { branchOf, isAncestor, traceIdOf } from '../core/model/owner.ts';
+import type { InspectReply, StoreHold, StoreWaiter } from '../core/model/store.ts';
+import type { HoldInfo, HoldMode, LockInfo, WaiterInfo } from '../core/model/types.ts';
+import type { Runtime } from '../core/runtime/runtime.ts';
+
+/** One lock in full, for the panel of the page. */
+export interface LockDetails extends Pick<LockInfo, 'key' | 'category' | 'permits'> {
+  /** The lock's name in the store. */
+  readonly id: string;
+  readonly holds: readonly HoldInfo[];
+  readonly waiters: readonly BranchWaiter[];
+  readonly localWaiters: readonly LocalWaiter[];
+}
+
+/** A waiter, and the branches of its own trace that it waits for. Strangers that hold the key are not among them. */
+export interface BranchWaiter extends WaiterInfo {
+  readonly waitsFor: readonly string[];
+}
+
+/** Waits in this process for another branch of its own request. The store does not know of it. */
+export interface LocalWaiter {
+  readonly holdId: string;
+  readonly traceId: string;
+  readonly branch: string;
+  readonly mode: HoldMode;
+  /** Milliseconds since it was called. */
+  readonly waitedMs: number;
+}
+
+/** Who holds a lock and who waits for it, with the waits of this process. Rejects with `LockStoreError`. */
+export async function lockDetails(runtime: Runtime, name: LockName): Promise<LockDetails> {
+  const reply = await runtime.client.inspect(name);
+  const { waiters, ...info } = lockInfo(name, reply);
+  const waitsFor = branchWaits(reply);
+  return {
+    id: name.id,
+    ...info,
+    waiters: waiters.map((waiter, index) => ({ ...waiter, waitsFor: waitsFor[index] ?? [] })),
+    localWaiters: localWaiters(runtime, name.id),
+  };
+}
+
+/** Of each waiter, the branches of its trace that exclude it. The owners tell: a branch alone does not say who may re-enter. */
+function branchWaits({ holds, waiters }: InspectReply): readonly (readonly string[])[] {
+  const byTrace = new Map<string, StoreHold[]>();
+  for (const hold of holds) {
+    const traceId = traceIdOf(hold.owner);
+    const known = byTrace.get(traceId);
+    if (known === undefined) byTrace.set(traceId, [hold]);
+    else known.push(hold);
+  }
+  return waiters.map((waiter) => {
+    const own = byTrace.get(traceIdOf(waiter.owner)) ?? [];
+    return [...new Set(own.filter((hold) => excludes(hold, waiter)).map(({ owner }) => branchOf(owner)))];
+  });
+}
+
+function excludes(hold: StoreHold, { owner, mode }: StoreWaiter): boolean {
+  return !isAncestor(hold.owner, owner) && (hold.mode !== 'read' || mode !== 'read');
+}
+
+function localWaiters({ acquires, clock }: Runtime, id: string): readonly LocalWaiter[] {
+  const now = clock.now();
+  const tasks = [...acquires.waitingLocally].filter(({ request }) => request.id === id);
+  return tasks.map(({ request: { holdId, owner, mode }, startedAt }) => ({
+    holdId,
+    traceId: traceIdOf(owner),
+    branch: branchOf(owner),
+    mode,
+    waitedMs: wholeMs(now, startedAt),
+  }));
+}
