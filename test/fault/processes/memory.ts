@@ -24,7 +24,7 @@ export interface KeysResult {
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 const [what, port, count = 0] = [process.argv[2], Number(process.argv[3]), Number(process.argv[4])];
-const early = 5_000;
+const early = 10_000;
 const client = new Redis(port);
 const limits = { maxWaiters: count, maxWaitersPerKey: count };
 // A busy machine takes its time for so many at once.
