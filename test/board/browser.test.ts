@@ -220,6 +220,13 @@ describe('The board in a browser', () => {
       '- root holds',
       '-- 1 waits for another branch, in this process',
     ]);
+    const deep = (): Promise<void> => lock.run('deep', () => scene.isOver);
+    const nested = scene.job();
+    void nested.in(() => lock.run('outer', () => lock.run('inner', deep)));
+    await row(page, 'deep').waitFor();
+    const name = row(page, 'deep').locator('.name').first();
+    expect(await name.textContent()).toBe(`${nested.traceId}/1/…/3`);
+    expect(await name.getAttribute('title')).toBe(`${nested.traceId}/1/2/3`);
     expect(scene.complaints).toEqual([]);
   });
 

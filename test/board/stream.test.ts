@@ -1,7 +1,8 @@
 import compression from 'compression';
 import helmet from 'helmet';
-import { createLocks, type Hold, type Locks, lock } from 'reenlock';
+import { createLocks, currentTrace, type Hold, type Locks, lock } from 'reenlock';
 import request from 'supertest';
+import { gate } from '../support/gate.ts';
 import { type Above, BoardServer, boardHosts } from '../support/http/boards.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
 import { type Job, startJob } from '../support/stores/set-up.ts';
@@ -57,6 +58,20 @@ describe.each(boardHosts)('The stream of the board ($name)', ({ listener }) => {
     await stream.until((rows) => [...rows.values()].some(({ holder }) => holder?.traceId === 'waiter'));
     await (await waiting).release();
     expect((await stream.next('update', ({ gone = [] }) => gone.length > 0)).gone).toEqual([row?.id]);
+  });
+
+  it('A row names the branch of its holder, and those of the branches that wait', async () => {
+    const started = startJob(locks, undefined);
+    jobs.push(started);
+    const work = gate();
+    const runs = started.in(() => [lock.run('order:42', () => work), lock.run('order:42', () => work)]);
+    board = await BoardServer.start(listener({ locks, authorize: ann }));
+    const stream = await board.stream();
+    const [row] = (await stream.until((rows) => [...rows.values()].some(({ waiters }) => waiters > 0))).values();
+    const traceId = started.in(() => currentTrace()?.traceId);
+    expect(row).toMatchObject({ holder: { traceId, branch: '1' }, next: [{ traceId, branch: '2' }] });
+    work.open();
+    await Promise.all(runs);
   });
 
   it('A key with permits has their number in its row, and how many owners have one', async () => {
