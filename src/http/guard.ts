@@ -220,7 +220,7 @@ function warnOfEventStream(res: ServerResponse, holds: Entered): void {
   if (!holds.some((hold) => hold.isHeld() || hold.grant.lostError !== undefined)) return;
   warnOnce(
     'LOCK_EVENT_STREAM',
-    'A guarded route sent an event stream and held its lock until the stream was over: release the lock before, with `hold.release()`, or lock in the handler with `lock.run`',
+    'A guarded route sent an event stream and held its lock until the stream had ended: release the lock before you respond, with `hold.release()`, or lock in the handler with `lock.run`',
   );
 }
 
@@ -238,7 +238,7 @@ function enterWithoutLock({ runtime, traceId }: Scope, names: readonly LockName[
  */
 export function failureOf(reason: unknown): unknown {
   if (reason && reason !== 'route' && reason !== 'router') return reason;
-  return new Error('A function that was given to `lockOn` failed without an error', { cause: reason });
+  return new Error('A function that was passed to `lockOn` failed without an error', { cause: reason });
 }
 
 function setStatus(error: LockError, status: number): void {
@@ -247,7 +247,7 @@ function setStatus(error: LockError, status: number): void {
 
 function noScope(): LockScopeError {
   const message =
-    'Expected `traceContext()` to run before each guard, got a request that it has not seen: mount it first, at the top';
+    'Expected `traceContext()` to run before each guard, got a request that did not pass through it: mount it first, at the top';
   warnOnce('LOCK_NO_CONTEXT', message);
   return new LockScopeError(message);
 }

@@ -87,8 +87,8 @@ export class TracedRequest implements ResponseEvents {
   }
 
   onClientLeft(): void {
-    this.scope.abort(new DOMException('The client has left', 'AbortError'));
-    const why = 'The lock was lost: its client had left, and the handler did not end within abortGraceMs';
+    this.scope.abort(new DOMException('The client disconnected', 'AbortError'));
+    const why = 'The lock was lost: the client had disconnected, and the handler did not end within abortGraceMs';
     this.#grace = this.scope.runtime.clock.after(this.#graceMs, () => this.scope.abandon(why));
   }
 

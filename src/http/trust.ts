@@ -53,7 +53,7 @@ export function warnOfUnset(): void {
   if (defaultTrust() === 'internal') return;
   warnOnce(
     'LOCK_TRUST',
-    "Expected `trust` to be set in production, got a trace header while it is not: the id was not adopted. Set `trust` to 'internal' if every proxy in front strips the header or adds its client's address, to `{ secrets, audience }` if callers sign their ids, else to 'none'",
+    "Expected `trust` to be set in production, got a trace header without it: the id was not adopted. Set `trust` to 'internal' if every proxy in front strips the header or adds its client's address, to `{ secrets, audience }` if callers sign their ids, else to 'none'",
   );
 }
 

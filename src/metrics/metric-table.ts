@@ -50,6 +50,6 @@ export const help = {
   storeErrors: 'Store calls that failed',
   storeDown: 'Whether the store can not be reached: 1 in an outage, else 0',
   failedOpen: 'Requests that a guard let in without the lock, because the store failed',
-  overlaps: 'Grants beside a hold of an equal owner of another request or job: a bare trace id let both in',
+  overlaps: 'Grants of a key that another request or job of the same bare trace id held',
   refusedHeaders: 'Trace headers that were not adopted',
 } as const;

@@ -112,7 +112,7 @@ export class CallDeadlines {
         continue;
       }
       this.#pending.delete(call);
-      const message = `The lock store did not answer to ${call.operation} within ${Math.round(nowMs - call.sentMs)} ms`;
+      const message = `The lock store did not reply to ${call.operation} within ${Math.round(nowMs - call.sentMs)} ms`;
       call.reject(new LockStoreError(message, { outcome: 'unknown' }));
     }
     if (nextMs < Number.POSITIVE_INFINITY) this.#alarm.arm(nextMs, nowMs);

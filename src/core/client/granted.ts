@@ -49,7 +49,7 @@ export function grantedByReply(
 
 /** The error for a grant that was over when it arrived. */
 export function grantedTooLate({ key, category }: NamedLock): LockStoreError {
-  const message = 'The lock store answered too late: the lease was over';
+  const message = 'The lock store replied after the lease had expired; raise `leaseMs`';
   return new LockStoreError(message, { key, category, outcome: 'unknown' });
 }
 

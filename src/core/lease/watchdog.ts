@@ -100,7 +100,7 @@ export class Watchdog {
     const { events } = this.#access;
     if (!grant.isOpen) return;
     if (reply.status === 'lost') {
-      this.#onLost(grant, 'The lock was lost: its lease had ended, or the key changed hands');
+      this.#onLost(grant, 'The lock was lost: its lease had expired, or the key changed hands');
       return;
     }
     if (grant.unansweredRenewal === sent) grant.unansweredRenewal = undefined;
@@ -176,5 +176,5 @@ function slackOf(grant: Grant): number {
 function whyEnded(clock: Clock, grant: Grant): string {
   return grant.isFinal || remainingMs(clock.now(), grant.maxHold) <= 0
     ? 'The lock was lost: it was held for longer than maxHoldMs'
-    : 'The lock was lost: its lease ended before it could be renewed';
+    : 'The lock was lost: its lease expired before it could be renewed';
 }

@@ -10,7 +10,7 @@ import type { Runtime } from '../runtime/runtime.ts';
 export function assertAlone(grant: Grant): void {
   if (grant.holdCount === 1) return;
   throw new LockConfigError(
-    `Expected the only hold of its scope on the key to be detached, got one of ${grant.holdCount}: release the others before`,
+    `Expected to detach the only hold that a request or job has on the key, got one of ${grant.holdCount}: release the others first`,
     grant,
   );
 }
@@ -44,7 +44,7 @@ export async function detach(runtime: Runtime, grant: Grant, leaseMs: number): P
 
 function heldElsewhere(grant: Grant): LockConfigError {
   return new LockConfigError(
-    'Expected the only hold of its owner on the key to be detached, got one beside a hold of another request, job or service of the same trace: release that one before',
+    'Expected to detach the only hold that a trace has on the key, got a further one of another request, job or service: release that one first',
     grant,
   );
 }

@@ -201,7 +201,7 @@ export class ScopedHold implements OwnedHold {
   /** The error of its loss, for code of the application. */
   #lostError(): LockLostError {
     this.grant.isToldLost = true;
-    return this.grant.lostError ?? unreliable('its lease has ended', this.grant);
+    return this.grant.lostError ?? unreliable('its lease has expired', this.grant);
   }
 
   async #detach(options: DetachOptions): Promise<string> {

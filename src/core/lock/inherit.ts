@@ -26,7 +26,7 @@ export async function inherit(runtime: Runtime, grant: Grant, owner: string): Pr
   if (status === 'granted') grants.move(grant, to);
   if (!grant.isOpen)
     releases.releaseInBackground({ key: grant.key, category: grant.category, request: to, leaseMs: grant.longestMs });
-  else if (status === 'lost') grants.lose(grant, 'The lock was lost: its lease had ended, or the key changed hands');
+  else if (status === 'lost') grants.lose(grant, 'The lock was lost: its lease had expired, or the key changed hands');
   else grants.renewSoon(grant);
 }
 

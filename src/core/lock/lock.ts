@@ -115,7 +115,7 @@ function checkedRoutine<R>(routine: R, where: string, options: unknown): R {
   return routine;
 }
 
-const callableBeforeOptions: Rule = { ...callable, expected: 'a function, and the options to come after it' };
+const callableBeforeOptions: Rule = { ...callable, expected: 'a function, with the options after it' };
 
 /** Turns what `call` returns or throws into a promise, without the extra promise of an async function. */
 function asRejection<T>(call: () => MaybePromise<T>): Promise<T> {
@@ -131,7 +131,7 @@ export function ownBranch(name: LockName): Branch {
   const branch = currentBranch();
   if (branch !== undefined) return branch;
   throw new LockScopeError(
-    'Expected to be called within a request or job, found no scope. Likely causes: `traceContext()` is not mounted, or below this route; a callback that lost the async context (wrap it with `AsyncResource.bind`); code outside a request, such as a job or a test, which needs `runInTrace`',
+    'Expected to be called within a request or job, got a call outside of both. Likely causes: `traceContext()` is not mounted, or below this route; a callback that lost the async context (wrap it with `AsyncResource.bind`); code outside a request, such as a job or a test, which needs `runInTrace`',
     name,
   );
 }

@@ -94,7 +94,7 @@ interface Described<M> {
 /** Adds nothing where the key function takes what the method takes; else something that no argument has. */
 type Fitting<K, This, M extends AsyncMethod> = [K] extends [string | MethodKey<This, Parameters<M>>]
   ? unknown
-  : { readonly 'The key function does not take what the method takes': K };
+  : { readonly 'The parameters of the key function do not fit those of the method': K };
 
 type Decorator = (target: unknown, context: unknown, descriptor?: unknown) => unknown;
 

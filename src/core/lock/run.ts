@@ -77,7 +77,7 @@ export function releaseKept(hold: ScopedHold, value: unknown): MaybePromise<void
 
 /** The loss with the routine's value. It takes the place of the error that the signal has: as its cause, it would repeat itself. */
 function lostError(hold: ScopedHold, value: unknown, loss?: LockLostError): LockLostError {
-  const message = loss?.message ?? 'The lock was lost while the routine ran: its lease had ended';
+  const message = loss?.message ?? 'The lock was lost while the routine ran: its lease had expired';
   const { grant } = hold;
   grant.isToldLost = true;
   const { key, category, fence } = grant;

@@ -418,7 +418,7 @@ export class LockStoreError extends LockError {
 
 /** What a store rejects with if it does not know the format of a record. */
 export const otherFormatMessage =
-  'Expected the record of the lock to be of the format that this version of the package knows, and it is of another one: a process with a newer version uses the lock. Restart this process with that version';
+  'Expected a lock record in the format of this version of the package, got another format: a process with a newer version uses the lock. Restart this process with that version';
 
 /**
  * `resumeHold` got a token that belongs to no hold: its lease has expired, it was resumed or released before, it was altered, or it
@@ -437,7 +437,7 @@ export const otherFormatMessage =
  */
 export class HoldTokenError extends LockError {
   constructor(details: LockErrorDetails = {}) {
-    super('The hold can not be resumed: it has ended, or was resumed before', details, shapes.token);
+    super("The hold can't be resumed: it has ended, or was resumed before", details, shapes.token);
   }
 }
 

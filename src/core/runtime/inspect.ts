@@ -66,5 +66,5 @@ const listRules: Rules<ListOptions> = {
   prefix: text(/^[\s\S]{0,256}$/, 'a string of 256 characters at most'),
   category: acquireRules.category,
   limit: wholeNumber(1, 1000),
-  cursor: text(/^[\s\S]+$/, 'the cursor of the page before'),
+  cursor: text(/^[\s\S]+$/, 'the cursor of the previous page'),
 };

@@ -206,11 +206,14 @@ export function defaultLocks(): Locks {
   if (state.configured !== undefined) return state.configured as Locks;
   if (state.created.size > 0) {
     throw new LockConfigError(
-      'Expected to be told which `Locks` to use: one was created with `createLocks` and none configured. Pass it as `{ locks }` to `traceContext` or `runInTrace`, or create it with `configureLocks`',
+      'Expected a default `Locks`, got only one that `createLocks` returned. Pass it as `{ locks }` to `traceContext` or `runInTrace`, or create it with `configureLocks`',
     );
   }
   if (process.env.NODE_ENV !== 'test') {
-    warnOnce('LOCK_MEMORY', 'No `Locks` was configured: locks are kept in memory and exclude no other process');
+    warnOnce(
+      'LOCK_MEMORY',
+      'No `Locks` was configured: locks are kept in memory, and other processes are not excluded. Create one with `configureLocks`',
+    );
   }
   return configureLocks();
 }
@@ -240,7 +243,7 @@ class ProcessLocks implements Locks {
     if (isOneOfMany() && store.capabilities.shared === false) {
       warnOnce(
         'LOCK_CLUSTER',
-        'This process is one of several (a cluster worker, or an instance of PM2), and its `Locks` is in memory: it excludes none of the others',
+        'This process is one of several (a cluster worker, or an instance of PM2), and its `Locks` is in memory: the other processes are not excluded. Give it a store that they share',
       );
     }
     const events = new Events();

@@ -189,7 +189,7 @@ export class Scope implements Trace {
   postpone(hold: OwnedHold, promise: PromiseLike<unknown>): void {
     const settled = this.keep(hold);
     Promise.resolve(promise).then(settled, (cause: unknown) => {
-      const message = 'Work that was handed to waitUntil failed';
+      const message = 'Work that was passed to `waitUntil` failed';
       this.runtime.events.emit('warning', { code: 'LOCK_WAIT_UNTIL', message, cause });
       settled();
     });
@@ -268,8 +268,8 @@ inspectAsJson(Scope, 'Trace');
 
 const none: readonly OwnedHold[] = [];
 
-const overReason: Error = new DOMException('The request or job is over', 'AbortError');
+const overReason: Error = new DOMException('The request or job has ended', 'AbortError');
 
 /** The message for code that acquires or keeps a lock in a scope that is over. */
 export const scopeIsOver =
-  'The request or job that this call belongs to is over. Likely causes: work that was not awaited, or was begun after the response; keep the lock for it with `hold.waitUntil(promise)`, or give it a life of its own with `runInTrace`';
+  'The request or job that this call belongs to has ended. Likely causes: work that was not awaited, or that began after the response. Keep the lock for it with `hold.waitUntil(promise)`, or run it as a separate job with `runInTrace`';

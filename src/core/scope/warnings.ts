@@ -6,7 +6,7 @@ import type { Events } from '../model/events.ts';
 export function warnOfLateWork(): void {
   warnOnce(
     'LOCK_LATE_WORK',
-    'Expected the work of a guarded request to end before its response, got calls after its guard had released the lock: await the work before you respond, or hand it to `hold.waitUntil`',
+    'Expected the work of a guarded request to end before its response, got calls after its guard had released the lock: await the work before you respond, or pass it to `hold.waitUntil`',
   );
 }
 
@@ -14,7 +14,7 @@ export function warnOfLateWork(): void {
 export function warnOfOverlap(): void {
   warnOnce(
     'LOCK_OVERLAP',
-    "Expected requests and jobs of one trace to be told apart, got two that hold a key at once under one bare trace id: send all of `traceHeaders()` to called services, or set `bareTraceId: 'branch'`",
+    "Expected each request and job of a trace to send its own branch, got two that hold a key at the same time under one bare trace id: send all of `traceHeaders()` to called services, or set `bareTraceId: 'branch'`",
   );
 }
 
@@ -36,6 +36,6 @@ export function warnIfUnheard(grant: Grant, events: Events): void {
   if (lostError === undefined || grant.isLossHeard || events.has('lost')) return;
   warnOnce(
     'LOCK_LOST',
-    `${lostError.message}. Nobody was told: listen with \`locks.on('lost', …)\`, or use the hold's \`signal\`, and compare its \`fence\` where the work is written`,
+    `${lostError.message}. No code noticed it: listen with \`locks.on('lost', …)\`, or use the hold's \`signal\`, and compare its \`fence\` where the work is written`,
   );
 }

@@ -43,7 +43,8 @@ export function refusal(
     return new LockLimitError(message, { key, category, retryAfterMs });
   }
   if (reply.status === 'conflict') {
-    const message = 'The lock is held to read beside others, and was asked for to write: that would wait for itself';
+    const message =
+      'The request reads with others and asked to write: it would wait for its own read lock. Release that one first, or ask to write from the start';
     return new DeadlockError({ key, category, cycle: [{ traceId: work.traceId, key }] }, message);
   }
   return new LockStoreError('The lock store had cancelled this call', { key, category, outcome: 'not-applied' });
@@ -56,7 +57,7 @@ export function tooManyWaiters({ key, category }: AcquireTask): LockLimitError {
 
 /** The error for an acquire whose time was over before it could be sent. */
 export function notSent({ key, category }: AcquireTask): LockStoreError {
-  const message = 'The lock store was not asked: this process stood still for longer than the acquire had time';
+  const message = 'The lock store was not asked: this process was blocked for longer than `waitMs` allows';
   return new LockStoreError(message, { key, category, outcome: 'not-applied' });
 }
 

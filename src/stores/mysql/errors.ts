@@ -25,7 +25,7 @@ export function isLeftBehind(error: unknown): boolean {
 export class LeftBehindError extends Error {
   constructor() {
     super(
-      'Expected a connection of the pool without an open transaction and with autocommit, got one that an earlier borrower has left otherwise: end each transaction before its connection is released',
+      'Expected a connection of the pool without an open transaction and with autocommit, got one with other settings, from its previous use: end each transaction before you release its connection',
     );
   }
 }
@@ -47,9 +47,9 @@ function messageOf(cause: unknown, number: number | undefined): string {
     return 'Expected the table of the lock store in the database, but it is missing: run the SQL of `mysqlCasTable()`';
   }
   if (number !== undefined && readOnlyServer.has(number)) {
-    return 'Expected a server that accepts writes, got one that only reads: let the pool lead to the primary';
+    return 'Expected a server that accepts writes, got one that only reads: connect the pool to the primary';
   }
-  return number === undefined ? 'The lock store did not answer' : `The lock store answered with error ${number}`;
+  return number === undefined ? 'The lock store did not reply' : `The lock store replied with error ${number}`;
 }
 
 /** Errors of the server have a number and a state. Errors of the connection have no state. */

@@ -58,7 +58,7 @@ export function isLeftBehind(error: unknown): boolean {
 export class OpenTransactionError extends Error {
   constructor() {
     super(
-      'Expected a connection of the pool without an open transaction, got one with a transaction that an earlier borrower has begun: end each transaction before its connection is released',
+      'Expected a connection of the pool without an open transaction, got one with an open transaction, from its previous use: end each transaction before you release its connection',
     );
   }
 }
@@ -90,7 +90,7 @@ export function isOtherFormat(error: unknown): boolean {
 }
 
 function messageOf(operation: string, state: string | undefined): string {
-  if (state === undefined) return `The lock store did not answer to ${operation}`;
+  if (state === undefined) return `The lock store did not reply to ${operation}`;
   if (missing.has(state)) {
     return 'Expected the schema of the lock store in the database, but it is missing or incomplete: run `store.migrate()`';
   }
@@ -104,9 +104,9 @@ function messageOf(operation: string, state: string | undefined): string {
     return 'Expected the client encoding of the connection to be UTF8, which pg sends, got another one: remove the `SET client_encoding`';
   }
   if (state === '25006') {
-    return 'Expected a server that accepts writes, got one that only reads: let the pool lead to the primary';
+    return 'Expected a server that accepts writes, got one that only reads: connect the pool to the primary';
   }
-  return `The lock store answered ${state} to ${operation}`;
+  return `The lock store replied ${state} to ${operation}`;
 }
 
 /** Errors of the server have a SQLSTATE. Errors of the connection have none; their code may be `EPIPE`, for example. */

@@ -9,7 +9,7 @@ import { PostgresStatements } from './statements.ts';
 
 /** The tables have plain names, so the schema must contain nothing else. */
 export const schemaName: Rule = narrowed(
-  text(/^[a-z_][a-z0-9_]{0,40}$/, 'the name of a schema for the store alone, in lower case'),
+  text(/^[a-z_][a-z0-9_]{0,40}$/, 'the name of a schema that only the store uses, in lower case'),
   (value) => value !== 'public' && !String(value).startsWith('pg_'),
 );
 

@@ -66,11 +66,11 @@ function notSent(operation: string, cause: unknown, why: string): LockStoreError
 }
 
 function messageOf(operation: string, code: string | undefined, cause: unknown): string {
-  if (code === undefined) return `The lock store did not answer to ${operation}`;
+  if (code === undefined) return `The lock store did not reply to ${operation}`;
   if (code === otherFormat) return otherFormatMessage;
   const right = lackingRight(code, (cause as Error).message);
   const advice = right && `: its user lacks ${right}. Add the rights that docs/stores/redis.md lists`;
-  return `The lock store answered ${code} to ${operation}${advice ?? ''}`;
+  return `The lock store replied ${code} to ${operation}${advice ?? ''}`;
 }
 
 /** What the user lacks if a server refused a call for want of a right. Redis 7.0 does not say which command of a script. */

@@ -364,6 +364,6 @@ describe('maxHoldMs', () => {
     store.always('renew', down);
     await second;
     await clock.advance(300);
-    expect(lost[0]?.error.message).toContain('its lease ended before it could be renewed');
+    expect(lost[0]?.error.message).toContain('its lease expired before it could be renewed');
   });
 });

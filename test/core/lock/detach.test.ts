@@ -208,7 +208,9 @@ describe('detach refuses', () => {
     const { in: inJob } = setup.job();
     const hold = await inJob(() => lock.acquire('key'));
     const inner = await inJob(() => lock.acquire('key'));
-    await expect(inJob(() => hold.detach({ leaseMs: 60_000 }))).rejects.toThrow(/only hold of its scope.*one of 2/);
+    await expect(inJob(() => hold.detach({ leaseMs: 60_000 }))).rejects.toThrow(
+      /only hold that a request or job has.*one of 2/,
+    );
     expect(hold.isHeld()).toBe(true);
     await inner.release();
     await inJob(() => hold.detach({ leaseMs: 60_000 }));

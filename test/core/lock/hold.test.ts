@@ -69,7 +69,7 @@ describe('A hold', () => {
     expect(() => hold.assertHeld(989)).toThrow(LockLostError);
     expect(() => hold.assertHeld(989)).toThrow('it has 988 ms left, 989 were asked for');
     clock.skip(988);
-    expect(() => hold.assertHeld()).toThrow('its lease has ended');
+    expect(() => hold.assertHeld()).toThrow('its lease has expired');
   });
 
   it.each([

@@ -69,9 +69,7 @@ describe('The routine of a lock', () => {
     ['lock.runAll', () => lock.runAll(['key'], 5_000 as never, routine as never)],
     ['getLock().run', () => getLock('key').run({ leaseMs: 5_000 } as never, routine as never)],
   ])('A routine behind the options of %s, as in other libraries, is refused with the right order', async (_, call) => {
-    await expect(runInTrace(call, { locks })).rejects.toThrow(
-      /to be a function, and the options to come after it, got /,
-    );
+    await expect(runInTrace(call, { locks })).rejects.toThrow(/to be a function, with the options after it, got /);
   });
 });
 

@@ -51,7 +51,7 @@ describe('The default Locks', () => {
     keep(createLocks({ store: new MemoryStore() }));
     await expect(runInTrace(() => {})).rejects.toThrow(LockConfigError);
     await expect(getLock('key').inspect()).rejects.toThrow(
-      /created with `createLocks` and none configured.* `\{ locks \}` to `traceContext` or `runInTrace`/,
+      /got only one that `createLocks` returned\. .* `\{ locks \}` to `traceContext` or `runInTrace`/,
     );
   });
 
@@ -90,7 +90,7 @@ describe('The default Locks', () => {
       for (let n = 0; n < 3; n++) await runInTrace(() => lock.run('key', () => {}));
       expect(warn).toHaveBeenCalledTimes(1);
       expect(warn).toHaveBeenCalledWith(
-        expect.stringContaining('exclude no other process'),
+        expect.stringContaining('other processes are not excluded'),
         expect.objectContaining({ code: 'LOCK_MEMORY' }),
       );
     },

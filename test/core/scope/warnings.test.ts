@@ -23,7 +23,7 @@ describe('A lock that was lost before the end of its job', () => {
         code: 'LOCK_LOST',
         detail: 'See node_modules/reenlock/docs/reference/errors.md#lock_lost',
         message: expect.stringMatching(
-          /^The lock was lost: its lease ended before it could be renewed\. Nobody was told: listen with `locks\.on\('lost', …\)`/,
+          /^The lock was lost: its lease expired before it could be renewed\. No code noticed it: listen with `locks\.on\('lost', …\)`/,
         ),
       },
     ]);

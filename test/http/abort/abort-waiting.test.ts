@@ -82,7 +82,7 @@ describeFrameworks('A client that hangs up while it waits', (framework) => {
     const second = (await stage.connect()).request({ path: '/second', trace: 'second' });
     await stage.until('waiting second k');
     await second.hangUp();
-    await stage.until('ERR_LOCK_ABORTED 499, AbortError: The client has left');
+    await stage.until('ERR_LOCK_ABORTED 499, AbortError: The client disconnected');
     go.open();
     await first;
     expect(stage.journal).not.toContain('second in');

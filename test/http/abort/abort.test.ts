@@ -50,7 +50,7 @@ describeFrameworks('A client that hangs up while its handler runs', (framework) 
       await contest.expectHandedOn();
       contest.stage.expectOrder(
         'first hears',
-        'first is told AbortError: The client has left',
+        'first is told AbortError: The client disconnected',
         'first still holds true',
         'first answers',
         'released first k',

@@ -43,7 +43,7 @@ describe('a Locks in memory', () => {
     ['a cluster worker', { args: ['cluster'] }],
     ['a second instance of PM2', { env: { NODE_APP_INSTANCE: '1' } }],
   ])('A Locks in memory warns once in %s, and serves all the same', async (_, options) => {
-    expect(await serve(script, options)).toEqual(once('LOCK_CLUSTER', /excludes none of the others/));
+    expect(await serve(script, options)).toEqual(once('LOCK_CLUSTER', /other processes are not excluded/));
   });
 
   it.each<[string, ScriptOptions]>([
@@ -177,7 +177,7 @@ describeStyles('An event stream', (framework) => {
       await client.hangUp();
       await stage.free('k');
     }
-    expect(warnings()).toEqual(once('LOCK_EVENT_STREAM', /held its lock until the stream was over/).warnings);
+    expect(warnings()).toEqual(once('LOCK_EVENT_STREAM', /held its lock until the stream had ended/).warnings);
   });
 
   it('An event stream under a guard gets one warning if the handler ends it', async () => {

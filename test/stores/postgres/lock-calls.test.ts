@@ -85,7 +85,7 @@ describe('Calls on locks', () => {
     expect(outcomes.map(({ state }) => state)).toEqual(['fulfilled', 'rejected', 'rejected', 'rejected']);
     expect(outcomes[1]!.error).toMatchObject({
       outcome: 'unknown',
-      message: 'The lock store did not answer to release and renew',
+      message: 'The lock store did not reply to release and renew',
     });
     answer(pool.sent[2]!);
     await last.settled;

@@ -83,7 +83,7 @@ describe('a statement', () => {
     const outcome = ask();
     const sent = await last();
     await clock.advance(timeoutMs);
-    expect(outcome.error).toMatchObject({ outcome: 'unknown', message: 'The lock store did not answer to acquire' });
+    expect(outcome.error).toMatchObject({ outcome: 'unknown', message: 'The lock store did not reply to acquire' });
     expect(sent.connection.released).toBe('closed');
     sent.answer('late');
     await clock.settle();

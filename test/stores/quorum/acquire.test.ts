@@ -15,7 +15,7 @@ const dead: Fault = { kind: 'lostCall' };
 const down: Fault = { kind: 'rejected', error: new Error('ECONNREFUSED 127.0.0.1:6379') };
 const readOnly: Fault = {
   kind: 'rejected',
-  error: new LockStoreError('The lock store answered READONLY', { outcome: 'not-applied' }),
+  error: new LockStoreError('The lock store replied READONLY', { outcome: 'not-applied' }),
 };
 const nodeTimeoutMs = 250;
 

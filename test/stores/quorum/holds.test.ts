@@ -195,7 +195,7 @@ describe('A release on a quorum', () => {
     const stage = new QuorumStage(3);
     const line = stage.deafProcess().line();
     await line.hold();
-    const refusal = new LockStoreError('The lock store answered READONLY', { outcome: 'not-applied' });
+    const refusal = new LockStoreError('The lock store replied READONLY', { outcome: 'not-applied' });
     stage.nodes[0]!.next('release', { kind: 'rejected', error: refusal });
     for (const node of stage.nodes.slice(1)) {
       node.release = () => new Promise((_, reject) => void stage.clock.after(100, () => reject(refusal)));

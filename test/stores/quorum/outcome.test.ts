@@ -10,7 +10,7 @@ import { outcomeOf } from '../../support/stores/set-up.ts';
 watchLeaks();
 
 const down: Fault = { kind: 'rejected', error: new Error('ECONNREFUSED') };
-const refusal = new LockStoreError('The lock store answered READONLY', { outcome: 'not-applied' });
+const refusal = new LockStoreError('The lock store replied READONLY', { outcome: 'not-applied' });
 const readOnly: Fault = { kind: 'rejected', error: refusal };
 const soon: Fault = { kind: 'lateCall', ms: 0 };
 

@@ -135,7 +135,7 @@ describe('A server that refuses', () => {
     await client.connect();
     const undo = await askForPassword(stage, client);
     stage.store = new RedisStore({ client });
-    const message = 'The lock store answered NOAUTH to acquire';
+    const message = 'The lock store replied NOAUTH to acquire';
     await expect(stage.deafProcess().line().ask()).rejects.toMatchObject({ outcome: 'not-applied', message });
     await undo();
     client.disconnect();

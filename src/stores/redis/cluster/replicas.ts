@@ -54,7 +54,7 @@ export class ConfirmedCalls implements HoldCalls {
         throw new LockStoreError(message, { cause, outcome: 'unknown' });
       });
       if (renewed.status === 'lost')
-        throw new LockStoreError('The lock store granted a lease that had ended before the replicas confirmed it', {
+        throw new LockStoreError('The lock store granted a lease that had expired before the replicas confirmed it', {
           outcome: 'unknown',
         });
       return { ...reply, claims, grant: { ...reply.grant, endMs: renewed.endMs }, nowMs: renewed.nowMs };
