@@ -27,7 +27,7 @@ export type KeyFunction<R extends IncomingMessage = KeyRequest> = (
 export interface GuardOptions<R extends IncomingMessage = KeyRequest> extends CommonGuardOptions {
   /** Returns true, or a promise of it, to let a request in without the lock. */
   readonly skip?: ((req: R, res: Response) => boolean | PromiseLike<boolean>) | undefined;
-  /** Responds to a refused request in place of the application's error handler. */
+  /** Responds to a refused request instead of the application's error handler. */
   readonly handler?: ((error: LockError, req: R, res: Response, next: NextFunction) => unknown) | undefined;
 }
 

@@ -36,7 +36,7 @@ export type KeyFunction<R = KeyRequest> = (request: R, reply: FastifyReply) => L
 export interface GuardOptions<R = KeyRequest> extends CommonGuardOptions {
   /** Returns true, or a promise of it, to let a request in without the lock. */
   readonly skip?: ((request: R, reply: FastifyReply) => boolean | PromiseLike<boolean>) | undefined;
-  /** Responds to a refused request, with `reply.send`, in place of the application's error handler. */
+  /** Responds to a refused request, with `reply.send`, instead of the application's error handler. */
   readonly handler?: ((error: LockError, request: R, reply: FastifyReply) => unknown) | undefined;
 }
 

@@ -21,7 +21,7 @@ export type KeyFunction<C extends Context = Context> = (c: C) => LockKeys | Prom
 export interface GuardOptions<C extends Context = Context> extends CommonGuardOptions {
   /** Returns true, or a promise of it, to let a request in without the lock. */
   readonly skip?: ((c: C) => boolean | PromiseLike<boolean>) | undefined;
-  /** Returns the response to a refused request, in place of the application's `onError`. */
+  /** Returns the response to a refused request, instead of the application's `onError`. */
   readonly handler?: ((error: LockError, c: C, next: Next) => Response | PromiseLike<Response>) | undefined;
 }
 

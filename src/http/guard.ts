@@ -38,7 +38,7 @@ export interface CommonGuardOptions extends AcquireOptions {
   /** The response's status if the key was not free in time, 400 to 599. Default 423. */
   readonly statusCode?: number | undefined;
   /**
-   * When the hold is released: when the work is over (`'end'`, default), or when the response is closed as well
+   * When the hold is released: when the work has ended (`'end'`, default), or when the response is closed as well
    * (`'close'`): all of it is sent, or its client is gone.
    */
   readonly releaseOn?: 'end' | 'close' | undefined;
@@ -46,7 +46,7 @@ export interface CommonGuardOptions extends AcquireOptions {
    * Whether a request may proceed *without the lock* if the store has failed. Only a failure of the store counts: a
    * timeout, a full queue, a lost lock, a request without a scope and a closing `Locks` still refuse it. Default false.
    *
-   * While the store is down or unreachable, nothing is excluded: any number of requests run at once, also beside one
+   * While the store is down or unreachable, nothing is excluded: any number of requests run at once, also together with one
    * that another process let in with the lock. `req.lock` or `ctx.state.lock` is absent then, so there is no fence, and
    * locks that the handler itself takes still fail. A store that does not reply costs each request `storeTimeoutMs`; a
    * request that already waited in the queue waits for its whole `waitMs`. Each such request is a `failedOpen` event.

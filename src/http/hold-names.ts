@@ -2,7 +2,7 @@ import type { Hold } from '../core/model/types.ts';
 
 declare global {
   /**
-   * Tells the types of requests the `holdName` of an application that has a `lock` of its own on its requests:
+   * Tells the types of requests the `holdName` of an application that already has a `lock` on its requests:
    * `declare global { interface ReenlockTypes { holdName: 'hold' } }`. Then a request has `hold` and `holds`.
    */
   interface ReenlockTypes {}

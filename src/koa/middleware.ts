@@ -29,7 +29,7 @@ export type KeyFunction<C extends ExtendableContext = KeyContext> = (ctx: C) => 
 export interface GuardOptions<C extends ExtendableContext = KeyContext> extends CommonGuardOptions {
   /** Returns true, or a promise of it, to let a request in without the lock. */
   readonly skip?: ((ctx: C) => boolean | PromiseLike<boolean>) | undefined;
-  /** Responds to a refused request in place of the application's error handler. */
+  /** Responds to a refused request instead of the application's error handler. */
   readonly handler?: ((error: LockError, ctx: C, next: Next) => unknown) | undefined;
 }
 

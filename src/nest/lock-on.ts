@@ -32,7 +32,7 @@ export interface GuardOptions<R = KeyRequest> extends CommonGuardOptions {
   /** Returns true, or a promise of it, to let a request in without the lock. */
   readonly skip?: ((request: R, context: ExecutionContext) => boolean | PromiseLike<boolean>) | undefined;
   /**
-   * Returns the result of a refused request in place of its route's, or throws. The status is that of the route, unless the
+   * Returns the result of a refused request instead of its route's, or throws. The status is that of the route, unless the
    * handler sets another on the response.
    */
   readonly handler?: ((error: LockError, request: R, context: ExecutionContext) => unknown) | undefined;

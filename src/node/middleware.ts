@@ -19,7 +19,7 @@ export type KeyFunction<R extends IncomingMessage = IncomingMessage> = (
 export interface GuardOptions<R extends IncomingMessage = IncomingMessage> extends CommonGuardOptions {
   /** Returns true, or a promise of it, to let a request in without the lock. */
   readonly skip?: ((req: R, res: ServerResponse) => boolean | PromiseLike<boolean>) | undefined;
-  /** Responds to a refused request in place of `next(error)`. */
+  /** Responds to a refused request instead of `next(error)`. */
   readonly handler?:
     | ((error: LockError, req: R, res: ServerResponse, next: (error?: unknown) => void) => unknown)
     | undefined;

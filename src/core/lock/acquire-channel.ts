@@ -24,7 +24,7 @@ export interface AcquireMessage {
   readonly caller: AcquireCaller;
   readonly waitMs: number;
   /**
-   * Runs the store call. A subscriber of `start` may set it, to run the call in an async context of its own: it must call
+   * Runs the store call. A subscriber of `start` may set it, to run the call in another async context: it must call
    * `call`, once and synchronously, through the function that it found here, if there was one.
    */
   runStoreCall?: (call: () => void) => void;

@@ -18,7 +18,7 @@ export type LockErrorCode =
   | 'ERR_LOCK_TOKEN'
   | 'ERR_LOCK_CLOSED';
 
-/** What an error carries beside its message. */
+/** What an error has in addition to its message. */
 export interface LockErrorDetails {
   /** The key as the application wrote it; never part of the message. */
   readonly key?: string | undefined;
@@ -209,7 +209,7 @@ export class LockTimeoutError extends LockError {
   /**
    * When another try is worth it, in whole milliseconds: min(leaseRemainingMs, turnMs) + position × turnMs. `leaseRemainingMs` is
    * the rest of the holder's lease when it was last seen, `position` the number of waiters before this call, and `turnMs`
-   * how long a turn lasted while the call waited, or while the longest waiter of this process did. If no turn was over, it is
+   * how long a turn lasted while the call waited, or while the longest waiter of this process did. If no turn has ended, it is
    * how long holds of the key lasted lately in this process, else those of its category, else all; but no less than the call
    * waited. If no hold has ended yet, `leaseRemainingMs` stands for it. At most 60 000, unless the lease lasts longer.
    */

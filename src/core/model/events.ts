@@ -46,7 +46,7 @@ export interface LockEvents {
   /** The store granted a hold; not sent for local re-entry. */
   granted: LockEvent & { readonly fence: number; readonly waitedMs: number };
   /**
-   * The store granted a hold beside other holds of its ancestors, its own among them: a nested call of another service or job,
+   * The store granted a hold while ancestors or its own branch had others: a nested call of another service or job,
    * or a reader that became the writer. `isOverlap`: the other hold has the same owner, and comes from another request or job
    * under the same bare trace id, so that neither excludes the other though they may work at the same time.
    */
@@ -57,10 +57,10 @@ export interface LockEvents {
   renewed: LockEvent & { readonly remainingMs: number };
   /**
    * A hold has ended by the scope's last release of the key. If the store does not reply, it comes when the release is no
-   * longer repeated: the lease is over then.
+   * longer repeated: the lease has expired then.
    */
   released: LockEvent & { readonly heldMs: number };
-  /** A hold left its scope: its token may resume it until its lease of `leaseMs` is over. `fence` is that of the hold that ended. */
+  /** A hold left its scope: its token may resume it until its lease of `leaseMs` expires. `fence` is that of the hold that ended. */
   detached: LockEvent & { readonly fence: number; readonly heldMs: number; readonly leaseMs: number };
   /** A detached hold became a hold of this scope, with a new hold id and fence. */
   resumed: LockEvent & { readonly fence: number };

@@ -165,7 +165,8 @@ export function checkedNames(
   routeOf?: RouteOf,
 ): LockName[] {
   if (!Array.isArray(keys)) throw new LockKeyError(`Expected the lock keys to be a list, got ${typeof keys}`);
-  if (keys.length === 0) throw new LockKeyError('Expected at least one lock key, got an empty list');
+  if (keys.length === 0)
+    throw new LockKeyError('Expected the lock keys to be a list of at least one key, got an empty list');
   const names = new Map<string, LockName>();
   for (const key of keys) {
     const name = checkedName(key, category, routeOf);

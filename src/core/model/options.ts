@@ -45,7 +45,7 @@ export interface TraceOptions {
   readonly headerName?: string | undefined;
   /**
    * What a request is that sends a trusted trace id without a branch: `'owner'` (default), one owner with all others of that id,
-   * which enter together; or `'branch'`, a branch of its own, for callers whose ids only label their requests.
+   * which enter together; or `'branch'`, a separate branch for each, for callers whose ids only label their requests.
    */
   readonly bareTraceId?: 'owner' | 'branch' | undefined;
   /** How long a handler may go on after its client left, in milliseconds; then its holds are lost. Default 30 000. */
@@ -57,7 +57,7 @@ type CommonOptions = Pick<AcquireOptions, 'waitMs' | 'leaseMs' | 'renew' | 'maxH
 
 /** The options of `createLocks`. Durations are milliseconds; those of an acquire are its defaults. */
 export interface LocksOptions extends TraceOptions, CommonOptions {
-  /** The store. Default: a `MemoryStore` of its own, which excludes no other process. */
+  /** The store. Default: a new `MemoryStore`, which doesn't exclude other processes. */
   readonly store?: LockStore | undefined;
   /** How long a grant by hand-off lasts until its first renewal, `leaseMs` at most. Default 3 000. */
   readonly claimMs?: number | undefined;

@@ -47,8 +47,8 @@ import type { HoldMode } from './types.ts';
  *     Holders of the family do not count, nor does one with a descendant among the other holders. (Without `modes`, every
  *     hold is a writer's.) There is one queue for all: a reader behind a writer waits, and readers in a row are granted
  *     together. Of a very long row one call may grant a part; it tells the process of the next reader to ask, and nobody else
- *     comes in meanwhile. Each hold has a lease of its own; an owner may have any number of holds, of any mode.
- * C20 An owner whose family reads beside others, and that asks to write, is in `conflict`, with or without `queue`: it would
+ *     comes in meanwhile. Each hold has its own lease; an owner may have any number of holds, of any mode.
+ * C20 An owner whose family reads with others, and that asks to write, is in `conflict`, with or without `queue`: it would
  *     wait for its own family. The same holds for any hold whose limit is less than that of all others. When the hold with
  *     the least limit is gone, the waiters that are admitted now are granted.
  * C21 All holds of a key are told under its last fence. A reader that joins others shares it, and so does an owner whose family
@@ -67,8 +67,8 @@ import type { HoldMode } from './types.ts';
  * C29 With `transfer`, a hold passes to another hold id, of another owner and process, in one step: nobody is granted the key
  *     in between. The new hold has the lease that is asked for, and a fence as if the old hold had been released before. The
  *     old hold id is remembered as released. If the new owner is an ancestor of the old one, the fence stays. A repeat returns the grant of the new hold id. If the old hold id has no hold,
- *     or the new one was released before, it is `lost`. If it is a write hold beside others, or a read hold beside a write
- *     hold, all of one owner, or a permit beside another hold of its owner, it is `shared`. Both change nothing.
+ *     or the new one was released before, it is `lost`. If it is a write hold among others, or a read hold with a write
+ *     hold, all of one owner, or a permit with another hold of its owner, it is `shared`. Both change nothing.
  * C30 With `permits`, a hold has the mode `permit` and a number of permits. A release that leaves a permit free makes the next
  *     live waiter a holder, as C7 says. `inspect` says how many permits there are.
  *
@@ -97,7 +97,7 @@ export interface LockStore {
 
 /** What a store has or lacks; no code asks which store it is. */
 export interface StoreCapabilities {
-  /** Whether the waiters of all processes stand in one queue. Without it, each process has a queue of its own. */
+  /** Whether the waiters of all processes stand in one queue. Without it, each process has its own queue. */
   readonly queue: boolean;
   /** Whether a release makes the next waiter the holder. */
   readonly handOff: boolean;
@@ -246,7 +246,7 @@ export type AcquireReply = AcquireReplyBase &
         /** Whether the call named a `newest` that is not in the queue. */
         readonly isNewestLost?: boolean | undefined;
       }
-    /** `conflict`: its family reads beside others, and it can't wait for that. */
+    /** `conflict`: its family reads with others, and it can't wait for that. */
     | { readonly status: 'refused' | 'full' | 'conflict'; readonly leaseRemainingMs: number; readonly position: number }
     | { readonly status: 'cancelled' }
   );

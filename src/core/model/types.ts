@@ -35,7 +35,7 @@ export interface AcquireOptions {
   readonly reentrant?: Reentrant | undefined;
   /**
    * `'write'` (default) excludes every other branch; `'read'` shares the key with readers. Both wait in one queue: neither
-   * starves. An owner that writes may also read. An owner that reads may also write if it is the only reader; beside other
+   * starves. An owner that writes may also read. An owner that reads may also write if it is the only reader; with other
    * readers it gets a `DeadlockError` at once.
    */
   readonly mode?: LockMode | undefined;
@@ -80,7 +80,7 @@ export interface Hold extends AsyncDisposable {
    * The fencing token: it rises with each change of the key's owner, and is equal on re-entry: it tells strangers apart, not
    * branches of one trace. Readers that share the key
    * have the same; it rises when one of them becomes the writer. With permits it is greater than that of every hold that had
-   * ended before, and says nothing about those at the same time. Store it beside the data that the lock protects, and refuse
+   * ended before, and says nothing about those at the same time. Store it with the data that the lock protects, and refuse
    * a write with a smaller one.
    */
   readonly fence: number;
@@ -207,7 +207,7 @@ export interface Hold extends AsyncDisposable {
 }
 
 /**
- * The holds of one `acquireAll`, as one hold. Each key has a fence of its own, and is detached by itself: see
+ * The holds of one `acquireAll`, as one hold. Each key has its own fence, and is detached separately: see
  * `holds`.
  *
  * It is held while all of its holds are: `signal` is aborted with the first loss, and `remainingMs` is that of the
@@ -335,6 +335,6 @@ export interface Trace {
   readonly branch: string;
   /** Aborted when the client has disconnected, the job was told to stop, or the scope has ended. */
   readonly signal: AbortSignal;
-  /** Whether the request or job is over, with all work that `waitUntil` was given: it can lock nothing more. */
+  /** Whether the request or job has ended, with all work that was passed to `waitUntil`: it can lock nothing more. */
   readonly isOver: boolean;
 }

@@ -43,7 +43,7 @@ export interface TraceHeadersOptions {
 /** The part of a fetch `Request` that `runInTrace` reads. */
 export interface TraceRequest {
   readonly headers: { get(name: string): string | null };
-  /** Aborted when the client leaves. */
+  /** Aborted when the client disconnects. */
   readonly signal?: AbortSignal | undefined;
 }
 

@@ -13,7 +13,7 @@ export interface CasAdapter {
   read(key: string): Promise<CasReading>;
   /** Writes the text if the key has none. Returns whether it did. */
   create(key: string, value: string, ttlMs: number): Promise<boolean>;
-  /** Writes a text in place of `old`. Returns false, and changes nothing, if the key has another text or none. */
+  /** Replaces `old` by another text. Returns false, and changes nothing, if the key has another text or none. */
   replace(key: string, old: string, value: string, ttlMs: number): Promise<boolean>;
   /** Removes the text `old`. Returns false, and changes nothing, if the key has another text or none. */
   remove(key: string, old: string): Promise<boolean>;

@@ -11,7 +11,7 @@ import { Quorum } from './quorum.ts';
 export interface QuorumStoreOptions {
   /** The nodes: three or more stores that share no server, disk or replication. An odd number is best. */
   readonly stores: readonly LockStore[];
-  /** The deadline of a call to one node, in milliseconds; short beside every lease. Default 250. */
+  /** The deadline of a call to one node, in milliseconds; short compared with every lease. Default 250. */
   readonly nodeTimeoutMs?: number | undefined;
   /**
    * The longest lease that any process asks for, in milliseconds. A longer one is refused, and a node that restarted does

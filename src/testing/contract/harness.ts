@@ -1,7 +1,7 @@
 import type { StoreOutcome } from '../../core/model/errors.ts';
 import type { LockStore, StoreCapabilities } from '../../core/model/store.ts';
 
-/** What the contract needs to know of a store, beside the store itself. */
+/** What the contract needs to know of a store. */
 export interface StoreHarness {
   /** Creates a store without any lock. It is used until the next call. */
   create(): Promise<LockStore>;
