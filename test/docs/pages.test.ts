@@ -7,7 +7,7 @@ import { watchLeaks } from '../support/processes/leaks.ts';
 import { runScript, type Script, startScript } from '../support/processes/processes.ts';
 import { type RedisServer, startRedis } from '../support/redis/server.ts';
 import { blocksOf } from './markdown.ts';
-import { type Module, pages, Workshop } from './workshop.ts';
+import { isTutorial, type Module, pages, Workshop } from './workshop.ts';
 
 watchLeaks();
 
@@ -18,7 +18,8 @@ const marks = ['prelude', 'in', 'server', 'output', 'alias'];
 // How blocks are marked is told in CONTRIBUTING.md.
 describe('the guide pages', () => {
   const workshop = new Workshop();
-  const modules = new Map(pages().map((page) => [page, workshop.add(page)]));
+  const guides = pages().filter((page) => !isTutorial(page));
+  const modules = new Map(guides.map((page) => [page, workshop.add(page)]));
   const runner = workshop.write('run-block.ts', readFileSync(join(__dirname, 'run-block.ts'), 'utf8'));
   let built: (path: string) => string;
   let redis: RedisServer;
@@ -33,7 +34,7 @@ describe('the guide pages', () => {
   });
 
   // One may be words and tables alone.
-  describe.each(pages().filter((page) => modules.get(page)?.length !== 0))('%s', (page) => {
+  describe.each(guides.filter((page) => modules.get(page)?.length !== 0))('%s', (page) => {
     const all = modules.get(page) ?? [];
     const servers = all.filter(isServer);
     const others = all.filter((module) => !isServer(module));

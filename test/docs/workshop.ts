@@ -109,6 +109,11 @@ export function pages(): string[] {
     .map((name) => `docs/${name}`);
 }
 
+/** Its blocks belong together: `tutorials.test.ts` runs them in their order. */
+export function isTutorial(page: string): boolean {
+  return page.startsWith('docs/start/tutorials/');
+}
+
 /** `<!-- alias: redlock4 for redlock -->`: an old version of a library, which is installed here under another name. */
 function withAlias({ code, marks }: Block): string {
   const [alias, , name] = marks.alias?.split(' ') ?? [];
