@@ -63,7 +63,7 @@ describe('What each wrong use says', () => {
     [
       'a kind of trust that does not exist',
       async () => traceContext({ trust: 'loopback' as 'internal' }),
-      "Expected `trust` to be 'internal', 'all', 'none', a function of the request, or `{ secrets, audience }`, got a value of type string",
+      "Expected `trust` to be 'internal', 'all', 'none', a function of the request, or `{ secrets, audience }`, got 'loopback'",
     ],
   ])(
     '%s: the message says what was expected, what came, and what to do, and the stack where',

@@ -101,8 +101,8 @@ export interface AcquireTarget {
 
 const trust: Rule = {
   expected: `'internal', 'all', 'none', a function of the request, or \`{ secrets, audience }\``,
-  // It may be a secret in the wrong place.
-  got: typed,
+  // What is longer than a name may be a secret in the wrong place.
+  got: (value) => (typeof value === 'string' && /^[a-z-]{1,15}$/.test(value) ? `'${value}'` : typed(value)),
   accepts: (value) =>
     typeof value === 'function' ||
     (typeof value === 'object' && value !== null && !Array.isArray(value)) ||

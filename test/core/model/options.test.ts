@@ -46,7 +46,7 @@ describe('createLocks', () => {
     ['store', { acquire: () => {} }, storeWords, 'a value of type object'],
     ['store', Object.assign(new MemoryStore(), { capabilities: undefined }), storeWords, 'a value of type object'],
     ['store', MemoryStore, storeWords, 'a value of type function'],
-    ['trust', 'everybody', trustWords, 'a value of type string'],
+    ['trust', 'everybody', trustWords, "'everybody'"],
     ['trust', true, trustWords, 'a value of type boolean'],
     ['trust', null, trustWords, 'a value of type null'],
     ['trust', [], trustWords, 'a value of type array'],
