@@ -119,7 +119,9 @@ function commonGrant(
   const leases = grants.map(({ grant, nowMs }) => ({ endMs: grant.endMs, nowMs }));
   const { endMs, nowMs } = leaseOf(quorumSize, leases);
   const otherHolds = Math.max(...grants.map((vote) => vote.otherHolds));
-  return { status: 'granted', grant: { holdId, fence, endMs, isClaim: false }, otherHolds, nowMs, claims: [] };
+  const equalHolds = Math.max(...grants.map((vote) => vote.equalHolds));
+  const grant = { holdId, fence, endMs, isClaim: false };
+  return { status: 'granted', grant, otherHolds, equalHolds, nowMs, claims: [] };
 }
 
 /** Asks every node; with `before`, only the nodes that granted then. */

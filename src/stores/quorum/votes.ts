@@ -5,7 +5,13 @@ import type { Quorum } from './quorum.ts';
 
 /** What one node replied to an acquire. `restarted`: it granted, but may have forgotten the lease of another owner. */
 export type Vote =
-  | { readonly kind: 'granted'; readonly grant: StoreGrant; readonly otherHolds: number; readonly nowMs: number }
+  | {
+      readonly kind: 'granted';
+      readonly grant: StoreGrant;
+      readonly otherHolds: number;
+      readonly equalHolds: number;
+      readonly nowMs: number;
+    }
   | { readonly kind: 'refused'; readonly leaseRemainingMs: number; readonly nowMs: number }
   | { readonly kind: 'cancelled'; readonly nowMs: number }
   | { readonly kind: 'restarted' }
@@ -40,8 +46,8 @@ export async function askNode(
   if (answer.kind !== 'answered') return failure(answer);
   const { reply } = answer;
   if (reply.status !== 'granted') return denied(reply);
-  const { grant, otherHolds, nowMs } = reply;
-  return unlessRestarted(quorum, node, { kind: 'granted', grant, otherHolds, nowMs });
+  const { grant, otherHolds, equalHolds = 0, nowMs } = reply;
+  return unlessRestarted(quorum, node, { kind: 'granted', grant, otherHolds, equalHolds, nowMs });
 }
 
 /** Whether a node with this vote may have granted the request, or may still grant it. */

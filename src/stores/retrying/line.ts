@@ -1,5 +1,6 @@
 import { type Clock, outsideRequests, type Timer } from '../../core/base/clock.ts';
 import { inBackground } from '../../core/base/safely.ts';
+import { isAncestor } from '../../core/model/owner.ts';
 import type { AcquireReply, AcquireTerms, HoldRequest, LockStore, StoreListener } from '../../core/model/store.ts';
 
 const firstPauseMs = 50;
@@ -92,7 +93,7 @@ export class Line {
     return this.#waiters.values().next().value;
   }
 
-  /** Only the first in line and an owner that holds the key may try: for others it is enough to look. */
+  /** Only the first in line and an owner with a family on the key may try: for others it is enough to look. */
   async #replyTo(waiter: Waiter): Promise<AcquireReply> {
     if (waiter === this.#first) {
       const reply = await this.#ask(waiter);
@@ -102,7 +103,7 @@ export class Line {
     const { holds, nowMs } = await this.#store.inspect(this.#id);
     if (waiter.isCancelled) return { status: 'cancelled', nowMs, claims: [] };
     // Also if it was granted meanwhile: the store repeats that.
-    if (holds.some(({ owner }) => owner === waiter.request.owner)) return this.#ask(waiter);
+    if (holds.some(({ owner }) => isAncestor(owner, waiter.request.owner))) return this.#ask(waiter);
     const leaseRemainingMs = Math.max(0, ...holds.map(({ endMs }) => endMs - nowMs));
     return { status: 'refused', leaseRemainingMs, position: 0, nowMs, claims: [] };
   }
@@ -172,9 +173,9 @@ export class Line {
     if (this.#wasFreed) this.onFreed();
   }
 
-  /** The waiters of its owner are granted with it. The others begin with short pauses anew. */
+  /** The waiters of its owner and of its descendants are granted with it. The others begin with short pauses anew. */
   #onGranted(owner: string): void {
-    this.#letIn(new Set([owner]));
+    this.#letIn([owner]);
     this.#refusals = 0;
     this.#tryLater();
   }
@@ -195,16 +196,18 @@ export class Line {
     }
   }
 
-  /** Lets the waiters try whose owners hold the key: they may have got it in other processes. */
+  /** Lets the waiters try that have a family on the key: it may have got the key in other processes. */
   #letHoldersIn(): void {
     if (this.size <= 1) return;
     this.#store.inspect(this.#id).then(
-      ({ holds }) => this.#letIn(new Set(holds.map(({ owner }) => owner))),
+      ({ holds }) => this.#letIn(holds.map(({ owner }) => owner)),
       () => {}, // The next poll fails as well, and reports it.
     );
   }
 
-  #letIn(owners: ReadonlySet<string>): void {
-    for (const waiter of this.#waiters.values()) if (owners.has(waiter.request.owner)) inBackground(this.#try(waiter));
+  #letIn(owners: readonly string[]): void {
+    for (const waiter of this.#waiters.values()) {
+      if (owners.some((owner) => isAncestor(owner, waiter.request.owner))) inBackground(this.#try(waiter));
+    }
   }
 }

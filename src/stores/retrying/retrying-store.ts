@@ -22,8 +22,8 @@ import { Line } from './line.ts';
 /**
  * Gives a store without a queue one for each process: a store whose `acquire` grants or refuses at once, whatever `terms.queue` is. The
  * waiters of this process for a key queue in memory. Only the first of them tries: in short pauses at first, and soon after the
- * store has announced a release. So they get the key in order. Between processes there is no order. A waiter whose owner already
- * holds the key overtakes the queue, as re-entry does. Throws `LockConfigError` for what is not a store.
+ * store has announced a release. So they get the key in order. Between processes there is no order. A call that is
+ * nested in a hold of the key overtakes the queue. Throws `LockConfigError` for what is not a store.
  *
  * The store has to announce releases: `release` with `announce`, and `subscribe` with `freed`. An announcement may get lost.
  *

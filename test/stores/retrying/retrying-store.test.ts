@@ -526,6 +526,49 @@ describe('A store that gives another one a queue', () => {
     await stage.end();
   });
 
+  it('A newcomer that is nested in a hold overtakes the line', async () => {
+    const { stage } = stageOf();
+    const process = await stage.process();
+    const holder = process.line('trace/1');
+    const { fence } = await holder.hold();
+    const sibling = await process.line('trace/2').wait();
+    const inner = process.line('trace/1/3');
+    expect(await inner.ask()).toMatchObject({ status: 'granted', grant: { fence } });
+    for (const line of [sibling, inner, holder]) await line.release();
+    await stage.end();
+  });
+
+  it('A waiter that is nested in the hold of the line’s first is granted with it', async () => {
+    const { clock, stage } = stageOf();
+    const process = await stage.process();
+    const holder = process.line();
+    await holder.hold();
+    const outer = await process.line('trace').wait();
+    const stranger = await process.line().wait();
+    const inner = await process.line('trace/1').wait();
+    await holder.release();
+    await clock.advance(10);
+    const granted = [outer, inner].map(({ holdId }) => ({ kind: 'granted', grant: { holdId } }));
+    expect(process.messages).toMatchObject(granted);
+    for (const line of [stranger, inner, outer]) await line.release();
+    await stage.end();
+  });
+
+  it('A waiter that is nested in a hold overtakes the line when its sibling releases', async () => {
+    const { clock, stage } = stageOf();
+    const process = await stage.process();
+    const [outer, sibling] = [process.line('trace'), process.line('trace/1')];
+    await outer.hold();
+    await sibling.hold();
+    const stranger = await process.line().wait();
+    const inner = await process.line('trace/2').wait();
+    await sibling.release();
+    await clock.advance(100);
+    expect(process.messages).toMatchObject([{ kind: 'granted', grant: { holdId: inner.holdId } }]);
+    for (const line of [stranger, inner, outer]) await line.release();
+    await stage.end();
+  });
+
   it('What is no store is refused', () => {
     expect(() => new RetryingStore({} as LockStore)).toThrow(LockConfigError);
   });
