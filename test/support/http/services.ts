@@ -1,48 +1,35 @@
-import { once } from 'node:events';
-import Redis from 'ioredis';
-import { MemoryStore } from 'reenlock';
-import { RedisStore } from 'reenlock/redis';
-import { disconnectTimeout } from '../redis/client.ts';
-import { type RedisServer, startRedis } from '../redis/server.ts';
 import { bare } from './bare-app.ts';
-import type { App } from './frameworks.ts';
+import type { App, Framework } from './frameworks.ts';
 import { ServerStage, type ServerStageOptions } from './server-stage.ts';
+import { type SharedStore, sharedStores } from './shared-stores.ts';
+
+export interface ServiceOptions extends ServerStageOptions {
+  /** Default: none. */
+  readonly framework?: Framework;
+}
 
 /** Starts a service: a server with `Locks` of its own, as in a process of its own. */
 export type StartService = (
   build: (app: App, stage: ServerStage) => unknown,
-  options?: ServerStageOptions,
+  options?: ServiceOptions,
 ) => Promise<ServerStage>;
 
-/** Runs tests with services that share a store in memory, and with services that share a Redis. All of them end after each test. */
+/** Runs tests with services that share a store, on each of `sharedStores`. All of them end after each test. */
 export function describeServices(name: string, body: (start: StartService) => void): void {
-  describe(`${name} (locks in memory)`, () => {
-    let store: MemoryStore;
-    beforeEach(() => {
-      store = new MemoryStore();
-    });
-    afterEach(ServerStage.endAll);
-    body((build, options) => ServerStage.start(bare, build, { store, ...options }));
-  });
-
-  describe(`${name} (locks in Redis)`, () => {
-    let redis: RedisServer;
-    const clients: Redis[] = [];
+  describe.each(sharedStores)(`${name} ($name)`, (kind) => {
+    let shared: SharedStore;
+    // A busy machine may take long to make a cluster of databases.
     beforeAll(async () => {
-      redis = await startRedis();
-    });
+      shared = await kind.start();
+    }, 60_000);
     afterEach(async () => {
       await ServerStage.endAll();
-      const ended = clients.map((client) => once(client, 'end'));
-      for (const client of clients.splice(0)) client.disconnect();
-      await Promise.all(ended);
+      await shared.release();
     });
-    afterAll(() => redis.stop());
-    body((build, options) => {
-      const client = new Redis(redis.url, { disconnectTimeout });
-      clients.push(client);
-      return ServerStage.start(bare, build, { store: new RedisStore({ client }), ...options });
-    });
+    afterAll(() => shared.stop());
+    body((build, { framework = bare, ...options } = {}) =>
+      ServerStage.start(framework, build, { store: shared.open(), ...kind.options, ...options }),
+    );
   });
 }
 

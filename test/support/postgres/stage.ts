@@ -73,7 +73,7 @@ export class PostgresStage extends StoreStage {
 }
 
 /** Ends a pool when all is done that stores do in the background: one that is asked for a connection while it ends may never reply. */
-async function endIdle(pool: Pool): Promise<void> {
+export async function endIdle(pool: Pool): Promise<void> {
   await until(() => pool.waitingCount === 0 && pool.idleCount === pool.totalCount);
   await pool.end();
 }
