@@ -86,7 +86,7 @@ describe('What a server answers to a script', () => {
     fake.answer = `-${answer}`;
     for (const error of await errors()) {
       expect(error).toBeInstanceOf(LockStoreError);
-      expect(error).toMatchObject({ outcome: 'not-applied', message: expect.stringContaining(`answered ${code} to`) });
+      expect(error).toMatchObject({ outcome: 'not-applied', message: expect.stringContaining(`replied ${code} to`) });
       expect(error).toMatchObject({ cause: { message: answer } });
     }
   });
@@ -112,7 +112,7 @@ describe('What a server answers to a script', () => {
       client: Object.create(client, { sendCommand: { value: () => Promise.reject(own) } }),
     });
     for (const error of await errors()) {
-      expect(error).toMatchObject({ outcome: 'unknown', message: expect.stringContaining('did not answer to') });
+      expect(error).toMatchObject({ outcome: 'unknown', message: expect.stringContaining('did not reply to') });
     }
   });
 
@@ -120,7 +120,7 @@ describe('What a server answers to a script', () => {
     fake.answer = 'hang up';
     for (const error of await errors()) {
       expect(error).toBeInstanceOf(LockStoreError);
-      expect(error).toMatchObject({ outcome: 'unknown', message: expect.stringContaining('did not answer to') });
+      expect(error).toMatchObject({ outcome: 'unknown', message: expect.stringContaining('did not reply to') });
     }
   });
 
@@ -139,7 +139,7 @@ describe('What a server answers to a script', () => {
     await until(() => fake.commands.some((name) => name.startsWith('eval')));
     fake.answer = "-READONLY You can't write against a read only replica.";
     for (const error of await replies) {
-      expect(error).toMatchObject({ outcome: 'unknown', message: expect.stringContaining('answered READONLY to') });
+      expect(error).toMatchObject({ outcome: 'unknown', message: expect.stringContaining('replied READONLY to') });
     }
     again.disconnect();
   });

@@ -20,6 +20,8 @@ export interface RedisCluster {
   failOver(replica: RedisServer): Promise<void>;
   /** Waits until all servers run, say that all slots are served, and agree by whom. */
   settled(): Promise<void>;
+  /** What each server says of all, to find out what went wrong. */
+  state(): Promise<string>;
   stop(): Promise<void>;
 }
 
@@ -154,12 +156,11 @@ class LocalCluster implements RedisCluster {
   /** Waits until something holds of all servers; one that is down has yet to come back. */
   async #until(holds: (server: RedisServer) => Promise<boolean>): Promise<void> {
     const look = (): Promise<boolean[]> => Promise.all(this.servers.map((server) => holds(server).catch(() => false)));
-    const describe = async (): Promise<string> => `${holds}, and\n${await this.#state()}`;
+    const describe = async (): Promise<string> => `${holds}, and\n${await this.state()}`;
     await until(look, (seen) => seen.every(Boolean), describe);
   }
 
-  /** What each server says of all, to find out what went wrong. */
-  async #state(): Promise<string> {
+  async state(): Promise<string> {
     const says = async (server: RedisServer): Promise<string> => {
       const answers = await Promise.all([
         this.call(server, 'CLUSTER', 'NODES'),

@@ -123,7 +123,7 @@ function faultsWith(library: ClusterLibrary, stage: ClusterStage): void {
         await expect(store.acquire(request, terms)).rejects.toMatchObject({
           code: 'ERR_LOCK_STORE',
           outcome: 'not-applied',
-          message: expect.stringMatching(/answered (TRYAGAIN|ASK|MOVED) to acquire/),
+          message: expect.stringMatching(/replied (TRYAGAIN|ASK|MOVED) to acquire/),
         });
       });
       expect(await store.acquire(request, terms)).toMatchObject({ status: 'granted' });
@@ -204,7 +204,7 @@ function faultsWith(library: ClusterLibrary, stage: ClusterStage): void {
       // While the client still drops connections, it can't be told whether a copy of the call was applied before.
       await until(async () => {
         const reason = await error();
-        return /answered CLUSTERDOWN/.test(String(reason)) && (reason as LockStoreError).outcome === 'not-applied';
+        return /replied CLUSTERDOWN/.test(String(reason)) && (reason as LockStoreError).outcome === 'not-applied';
       });
       await Promise.all(gone.map((server) => server.restart()));
       await stage.cluster.settled();

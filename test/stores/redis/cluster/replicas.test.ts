@@ -220,7 +220,7 @@ describe('A cluster’s store that waits for a replica', () => {
       const failure = await until(
         () => line.renew(fence).catch((error: unknown) => error),
         (reply) => /to confirm renew, but 0 did/.test(String(reply)),
-        inspect,
+        async (reply) => `${inspect(reply)}\n${await stage.cluster.state()}`,
       );
       expect(failure).toMatchObject(unconfirmed('renew'));
       await primary.restart();
