@@ -18,6 +18,11 @@ export interface RedisCluster {
   moveSlot(key: string, to: RedisServer, during?: () => Promise<void>): Promise<void>;
   /** Makes a replica the primary of its slots, in agreement with the one that is, and waits until every server knows. */
   failOver(replica: RedisServer): Promise<void>;
+  /**
+   * Waits until the votes that a replica got lately no longer count. Redis 7.0 counts them again in an election within two node
+   * timeouts: the replica then takes over with its former epoch, and no other server follows it.
+   */
+  electable(replica: RedisServer): Promise<void>;
   /** Waits until all servers run, say that all slots are served, and agree by whom. */
   settled(): Promise<void>;
   /** What each server says of all, to find out what went wrong. */
@@ -25,8 +30,16 @@ export interface RedisCluster {
   stop(): Promise<void>;
 }
 
+const nodeTimeoutMs = 1_500;
 const args = [
-  ...['--cluster-enabled', 'yes', '--cluster-config-file', 'nodes.conf', '--cluster-node-timeout', '1500'],
+  ...[
+    '--cluster-enabled',
+    'yes',
+    '--cluster-config-file',
+    'nodes.conf',
+    '--cluster-node-timeout',
+    String(nodeTimeoutMs),
+  ],
   ...['--cluster-allow-replica-migration', 'no', '--cluster-replica-validity-factor', '0'],
   ...['--repl-diskless-sync-delay', '0', '--repl-ping-replica-period', '1'],
 ];
@@ -52,6 +65,8 @@ class LocalCluster implements RedisCluster {
   readonly servers: readonly RedisServer[];
   readonly nodes: readonly { host: string; port: number }[];
   readonly #admins: RedisAdmins;
+  /** When each server was last made a primary. */
+  readonly #electedMs = new Map<RedisServer, number>();
 
   constructor(servers: readonly RedisServer[]) {
     this.servers = servers;
@@ -105,7 +120,14 @@ class LocalCluster implements RedisCluster {
     await this.settled();
   }
 
+  async electable(replica: RedisServer): Promise<void> {
+    await until(
+      () => performance.now() - (this.#electedMs.get(replica) ?? Number.NEGATIVE_INFINITY) > 2 * nodeTimeoutMs,
+    );
+  }
+
   async failOver(replica: RedisServer): Promise<void> {
+    await this.electable(replica);
     await this.call(replica, 'CLUSTER', 'FAILOVER');
     let askedMs = performance.now();
     const id = await this.#idOf(replica);
@@ -118,6 +140,7 @@ class LocalCluster implements RedisCluster {
       }
       return false;
     });
+    this.#electedMs.set(replica, performance.now());
     await this.settled();
   }
 

@@ -43,6 +43,7 @@ function faultsWith(library: ClusterLibrary, stage: ClusterStage): void {
     const waiter = await two.line().wait();
     const { primary, replica } = await stage.cluster.serversOf(record);
     await stage.synced(primary);
+    await stage.cluster.electable(replica);
     await primary.kill();
     await expect(one.line(undefined, { id: key }).ask()).rejects.toMatchObject({
       code: 'ERR_LOCK_STORE',

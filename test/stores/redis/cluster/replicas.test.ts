@@ -215,6 +215,7 @@ describe('A cluster’s store that waits for a replica', () => {
       const line = stage.deafProcess().line();
       const { fence } = await line.hold();
       const { primary, replica } = await stage.cluster.serversOf(record);
+      await stage.cluster.electable(replica);
       await primary.kill();
       await until(() => stage.isPrimary(replica));
       const failure = await until(
