@@ -3,12 +3,17 @@ import { basename, join, relative } from 'node:path';
 
 const src = join(__dirname, '../../../src');
 
-/** The sources of the package, but for the page of the board and what only tests use. */
+/** The code of the package, but for the page of the board and what only tests use. */
 const sources = readdirSync(src, { recursive: true, withFileTypes: true })
   .filter((entry) => entry.isFile() && /\.ts$/.test(entry.name) && !/\.generated\.ts$/.test(entry.name))
   .map((entry) => relative(src, join(entry.parentPath, entry.name)))
   .filter((path) => !path.startsWith('testing'))
-  .map((path) => ({ name: basename(path), text: readFileSync(join(src, path), 'utf8') }));
+  .map((path) => ({ name: basename(path), text: codeOf(readFileSync(join(src, path), 'utf8')) }));
+
+/** A source without its comments: what their examples do is the application's. */
+function codeOf(text: string): string {
+  return text.replaceAll(/\/\*\*.*?\*\//gs, '');
+}
 
 function find(pattern: RegExp): string[] {
   return sources.flatMap(({ name, text }) => [...text.matchAll(pattern)].map(([found]) => `${name}: ${found}`)).sort();

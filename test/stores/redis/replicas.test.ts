@@ -174,7 +174,7 @@ describe('A store that waits for a replica', () => {
     const line = stage.deafProcess().line();
     await expect(line.ask()).rejects.toMatchObject({
       code: 'ERR_LOCK_STORE',
-      message: expect.stringContaining('had ended before the replicas confirmed it'),
+      message: expect.stringContaining('had expired before the replicas confirmed it'),
     });
     expect((await stage.order()).holds).toEqual([]);
   });
