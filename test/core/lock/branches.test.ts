@@ -219,32 +219,33 @@ describe('Branches of one request', () => {
 
   it('Branches wait for each other, too, once one that has ended leaves its hold to one that waits: that is a deadlock', async () => {
     const setup = setUp();
-    const ends = gate();
-    const outcomes: Outcome<unknown>[] = [];
-    await inJob(setup, async () => {
-      const first = lock.run('first', async () => {
-        const leaving = lock.run('other', async () => {
-          await lock.acquire('key');
+    const [ends, bothEnter, bothWait] = [gate(), gate(), gate()];
+    const codes: string[] = [];
+    const tried = (key: string): Promise<unknown> =>
+      lock.run(key, async () => undefined).catch(({ code }: { code: string }) => codes.push(code));
+    const done = inJob(setup, async () => {
+      await lock.acquireAll(['a', 'b']);
+      const first = lock.run('c', async () => {
+        const leaving = lock.run('a', async () => {
+          await lock.acquire('a');
           await ends;
         });
-        await setup.clock.advance(10);
-        outcomes.push(outcomeOf(lock.run('second', async () => undefined)));
-        await leaving;
-        await outcomes[0]?.settled;
+        await bothEnter;
+        await Promise.all([leaving, tried('b')]);
       });
-      const second = lock.run('second', async () => {
-        await setup.clock.advance(50);
-        outcomes.push(outcomeOf(lock.run('key', async () => undefined)));
-        await outcomes[1]?.settled;
+      const second = lock.run('b', async () => {
+        await bothWait;
+        await tried('a');
       });
-      const both = Promise.all([first, second]);
-      await setup.clock.advance(100);
-      ends.open();
-      await setup.clock.advance(100);
-      await both;
+      await Promise.all([first, second]);
     });
-    const errors = outcomes.map(({ error }) => error).filter((error) => error !== undefined);
-    expect(errors).toEqual([expect.any(DeadlockError)]);
+    for (const step of [bothEnter, bothWait, ends]) {
+      await setup.clock.advance(100);
+      step.open();
+    }
+    await setup.clock.advance(100);
+    await done;
+    expect(codes).toEqual(['ERR_LOCK_DEADLOCK']);
   });
 
   it('A wait for another branch fails when the grant beneath is lost', async () => {
