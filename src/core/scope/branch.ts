@@ -31,12 +31,16 @@ export class BranchOf<S extends BranchScope> {
   readonly scope: S;
   /** The branch around it: that of the root of a job within another scope is in that scope. */
   readonly parent: BranchOf<S> | undefined;
+  /** How many branches of its scope are around it. */
+  readonly #depth: number;
   #suffix: string | undefined;
 
   constructor(scope: S, parent: BranchOf<S> | undefined) {
     this.scope = scope;
     this.parent = parent;
-    this.#suffix = parent?.scope === scope ? undefined : '';
+    const isRoot = parent?.scope !== scope;
+    this.#depth = isRoot ? 0 : parent.#depth + 1;
+    this.#suffix = isRoot ? '' : undefined;
   }
 
   /** Its path, for a service or a job that is called in it. From then on only the store knows who has what below. */
@@ -91,11 +95,10 @@ export class BranchOf<S extends BranchScope> {
   get #path(): string {
     if (this.scope.isBare) return '';
     if (this.#suffix === undefined) {
-      const path = `${(this.parent as BranchOf<S>).#path}/${this.scope.nextSegment()}`;
-      if (path.split('/').length > maxDepth) {
+      if (this.#depth >= maxDepth) {
         throw new LockLimitError(`Expected branches to be nested ${maxDepth} deep at most, got one more`, {});
       }
-      this.#suffix = path;
+      this.#suffix = `${(this.parent as BranchOf<S>).#path}/${this.scope.nextSegment()}`;
     }
     return this.#suffix;
   }
