@@ -1,3 +1,4 @@
+import { readFileSync, writeFileSync } from 'node:fs';
 import { Redis } from 'ioredis';
 import { createLocks } from 'reenlock';
 import { RedisStore } from 'reenlock/redis';
@@ -39,8 +40,9 @@ describe('the code of the documents', () => {
   });
 
   it('The program of the README lets requests for one order take turns', async () => {
-    const env = { PORT: String(await freePort()) };
-    const server = startScript(workshop.path('README.md', 'server.ts'), { env, execArgv: tsx });
+    const path = workshop.path('README.md', 'server.ts');
+    writeFileSync(path, readFileSync(path, 'utf8').replaceAll('3000', String(await freePort())));
+    const server = startScript(path, { execArgv: tsx });
     const url = await addressOf(server);
     const answers = await Promise.all(Array.from({ length: 6 }, () => takeUnit(url, '42')));
     expect(answers.map(({ units }) => units).sort()).toEqual([4, 5, 6, 7, 8, 9]);
