@@ -34,7 +34,6 @@ import {
   guardOptions,
   locksOptions,
   names,
-  others,
   othersOf,
   traceOptions,
 } from './tables.ts';
@@ -80,11 +79,6 @@ describe('the options tables', () => {
       String(new LockTimeoutError({ waitedMs: 1, retryAfterMs: 1 }).status),
     );
     await locks.close();
-  });
-
-  it('give a unit to every duration', () => {
-    for (const row of [...locksOptions, ...traceOptions, ...guardOptions, ...acquireOptions, ...others])
-      expect([row.name, row.unit === 'ms']).toEqual([row.name, plain(row.name).endsWith('Ms')]);
   });
 });
 

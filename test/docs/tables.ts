@@ -8,7 +8,7 @@ export const locksOptions: Row[] = table('createLocks and configureLocks');
 export const traceOptions: Row[] = table('traceContext');
 export const guardOptions: Row[] = table('lockOn');
 export const acquireOptions: Row[] = table('acquire');
-export const others: Row[] = table('Stores, runInTrace and close');
+const others: Row[] = table('Stores, runInTrace and close');
 export const othersOf = (of: string): string[] => names(others.filter((row) => plain(row.of) === of));
 export const codesPage: string = 'docs/reference/errors.md';
 export const errors: Row[] = tableOf(sectionOf(readDocument(codesPage), 'Classes'));

@@ -14,7 +14,7 @@ export type HoldMode = LockMode | 'permit';
 export interface AcquireOptions {
   /** How long to wait for the key, then `LockTimeoutError`; `0` tries once, `Infinity` sets no limit. Default 15 000. */
   readonly waitMs?: number | undefined;
-  /** How long the grant lasts without renewal, 10 at least and `maxHoldMs` at most. Default 10 000. */
+  /** How long the grant lasts without renewal, 100 at least and `maxHoldMs` at most. Default 10 000. */
   readonly leaseMs?: number | undefined;
   /** Whether the watchdog renews the lease while the hold lives; `false` is a fixed lease. Default true. */
   readonly renew?: boolean | undefined;
