@@ -29,7 +29,5 @@ export const db = {
   },
 };
 export const sendMails = (_id: string): Promise<void> => sleep(1);
-export const undo = (_id: string): Promise<void> => sleep(1);
-export const nextPart = async (): Promise<string | null> => null;
 export const ship = (_id: string, _fence: number): Promise<void> => sleep(1);
 export const takeOne = (): Promise<void> => sleep(1);
