@@ -10,18 +10,24 @@ import type { Runtime } from '../core/runtime/runtime.ts';
 export interface LockDetails extends Pick<LockInfo, 'key' | 'category' | 'permits'> {
   /** The lock's name in the store. */
   readonly id: string;
-  readonly holds: readonly HoldInfo[];
+  readonly holds: readonly (HoldInfo & Routed)[];
   readonly waiters: readonly BranchWaiter[];
   readonly localWaiters: readonly LocalWaiter[];
 }
 
+/** What this process knows of its own requests. */
+export interface Routed {
+  /** The route of its request, if a guard has seen it; absent for those of other processes. */
+  readonly route?: string | undefined;
+}
+
 /** A waiter, and the branches of its own trace that it waits for. Strangers that hold the key are not among them. */
-export interface BranchWaiter extends WaiterInfo {
+export interface BranchWaiter extends WaiterInfo, Routed {
   readonly waitsFor: readonly string[];
 }
 
 /** Waits in this process for another branch of its own request. The store does not know of it. */
-export interface LocalWaiter {
+export interface LocalWaiter extends Routed {
   readonly holdId: string;
   readonly traceId: string;
   readonly branch: string;
@@ -33,14 +39,28 @@ export interface LocalWaiter {
 /** Who holds a lock and who waits for it, with the waits of this process. Rejects with `LockStoreError`. */
 export async function lockDetails(runtime: Runtime, name: LockName): Promise<LockDetails> {
   const reply = await runtime.client.inspect(name);
-  const { waiters, ...info } = lockInfo(name, reply);
+  const { holds, waiters, ...info } = lockInfo(name, reply);
   const waitsFor = branchWaits(reply);
+  const routes = routesOn(runtime, name.id);
+  const routed = <T extends { readonly holdId: string }>(each: T): T & Routed => ({
+    ...each,
+    route: routes.get(each.holdId),
+  });
   return {
     id: name.id,
     ...info,
-    waiters: waiters.map((waiter, index) => ({ ...waiter, waitsFor: waitsFor[index] ?? [] })),
-    localWaiters: localWaiters(runtime, name.id),
+    holds: holds.map(routed),
+    waiters: waiters.map((waiter, index) => ({ ...routed(waiter), waitsFor: waitsFor[index] ?? [] })),
+    localWaiters: localWaiters(runtime, name.id).map(routed),
   };
+}
+
+/** The routes of this process's requests that hold a lock or wait for it, by hold id. */
+function routesOn({ grants, acquires }: Runtime, id: string): ReadonlyMap<string, string | undefined> {
+  const held = [...grants.all].map(({ request, route }) => ({ request, route }));
+  const waiting = [...acquires.waiting].map(({ request, work: { route } }) => ({ request, route }));
+  const ofLock = [...held, ...waiting].filter(({ request }) => request.id === id);
+  return new Map(ofLock.map(({ request, route }) => [request.holdId, route]));
 }
 
 /** Of each waiter, the branches of its trace that exclude it. The owners tell: a branch alone does not say who may re-enter. */

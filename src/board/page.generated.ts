@@ -712,11 +712,12 @@ function around(branch) {
  * @param {number | undefined} permits
  * @param {boolean} isAlone Whether nothing else says its trace.
  */
-function card({ traceId, branch, instance, isDetached, mode, fence, holdId }, permits, isAlone) {
+function card({ traceId, branch, route, instance, isDetached, mode, fence, holdId }, permits, isAlone) {
   const list = make('dl', 'holder');
   list.append(
     ...(traceId === undefined || !isAlone ? [] : pair('Trace', make('code', '', traceId))),
     ...(branch === '' && isAlone ? [] : pair('Branch', branchNode(branch))),
+    ...(route === undefined ? [] : pair('Route', make('code', '', route))),
     ...(instance === undefined ? [] : pair('Instance', make('code', '', instance))),
     ...(isDetached ? pair('Instance', make('span', '', 'none, it is detached')) : []),
     ...pair('Held for', makeTime(holdId)),
@@ -1491,11 +1492,12 @@ export class Panel {
 }
 
 /** @param {Waiter} waiter */
-function waiter({ holdId, traceId, branch, instance, mode, priority, waitsFor }) {
+function waiter({ holdId, traceId, branch, route, instance, mode, priority, waitsFor }) {
   const item = make('li', 'waiter');
   const who = make('span', 'who');
   who.append(make('code', '', branchPath({ traceId, branch })));
   const notes = [
+    route,
     instance,
     mode === 'read' ? 'reads' : undefined,
     priority === 0 ? undefined : \`priority \${priority}\`,

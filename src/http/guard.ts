@@ -117,7 +117,7 @@ export class RequestGuard<Call extends readonly unknown[] = readonly unknown[]> 
   /**
    * Acquires all keys for a request, or none. Resolves to undefined if the guard is skipped, and to no holds if the request
    * may go in without the lock. Rejects with a `LockError`, or as the application's functions do. `routeOf` names the route
-   * for warnings.
+   * for warnings and the board.
    */
   async enter(req: IncomingMessage, call: Call, routeOf?: RouteOf): Promise<Entered | undefined> {
     if (this.#skip !== undefined && (await this.#skip(...call))) return undefined;
@@ -139,6 +139,7 @@ export class RequestGuard<Call extends readonly unknown[] = readonly unknown[]> 
     // Not the scope of the async context: if a job starts a server, the job would own the locks of all requests.
     if (traced === undefined) throw noScope();
     const { scope } = traced;
+    scope.routeOf ??= routeOf;
     // Its middleware may have been called within a `run`, whose locks it then enters.
     const branch = branchIn(scope);
     const names = this.#names(keys, routeOf);

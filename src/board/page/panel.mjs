@@ -130,11 +130,12 @@ export class Panel {
 }
 
 /** @param {Waiter} waiter */
-function waiter({ holdId, traceId, branch, instance, mode, priority, waitsFor }) {
+function waiter({ holdId, traceId, branch, route, instance, mode, priority, waitsFor }) {
   const item = make('li', 'waiter');
   const who = make('span', 'who');
   who.append(make('code', '', branchPath({ traceId, branch })));
   const notes = [
+    route,
     instance,
     mode === 'read' ? 'reads' : undefined,
     priority === 0 ? undefined : `priority ${priority}`,

@@ -21,7 +21,8 @@ export interface GrantSource {
   readonly clock: Clock;
   readonly createController: () => Controller;
   readonly name: LockName;
-  readonly traceId: string;
+  /** The work that acquired it. */
+  readonly work: { readonly traceId: string; readonly route: string | undefined };
   readonly request: HoldRequest;
   readonly settings: AcquireSettings & AcquireTarget;
   readonly granted: Granted;
@@ -66,6 +67,7 @@ export class Grant implements Listed, EventSource {
   /** The longest lease that the store was ever asked for: it may last as long if no reply comes. */
   longestMs: number;
   readonly maxHold: Deadline;
+  readonly #work: GrantSource['work'];
   readonly #callSite: CallSite | undefined;
   readonly #clock: Clock;
   readonly #createController: () => Controller;
@@ -79,14 +81,15 @@ export class Grant implements Listed, EventSource {
   #lostError: LockLostError | undefined;
   #controller: Controller | undefined;
 
-  constructor({ clock, createController, name, traceId, request, settings, granted, callSite }: GrantSource) {
+  constructor({ clock, createController, name, work, request, settings, granted, callSite }: GrantSource) {
     this.#clock = clock;
     this.#callSite = callSite;
     this.#createController = createController;
     this.name = name;
     this.key = name.key;
     this.category = name.category;
-    this.traceId = traceId;
+    this.#work = work;
+    this.traceId = work.traceId;
     this.origin = request;
     this.request = request;
     this.reentrant = settings.reentrant;
@@ -99,6 +102,11 @@ export class Grant implements Listed, EventSource {
     this.grantedAt = granted.receivedAt;
     this.maxHold = { start: this.grantedAt, spanMs: settings.maxHoldMs };
     this.#deadline = granted.deadline;
+  }
+
+  /** The route of the request that acquired it, for people, if it is known. */
+  get route(): string | undefined {
+    return this.#work.route;
   }
 
   get holdCount(): number {

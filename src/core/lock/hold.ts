@@ -249,8 +249,7 @@ export function firstHold(branch: Branch, terms: GrantTerms, granted: Granted): 
   const { scope } = branch;
   const { clock, grants } = scope.runtime;
   const createController = (): ScopedController => new ScopedController(branch);
-  const { traceId } = scope;
-  const grant = new Grant({ clock, createController, name, traceId, request, settings, granted, callSite });
+  const grant = new Grant({ clock, createController, name, work: branch, request, settings, granted, callSite });
   grant.addHold(settings.leaseMs, settings.renew);
   const first = new ScopedHold(grant, branch, settings);
   scope.holds.add(first);

@@ -1,4 +1,5 @@
 import { LockLimitError } from '../model/errors.ts';
+import type { RouteOf } from '../model/key.ts';
 import { privateOwner } from '../model/owner.ts';
 import type { Reentrant } from '../model/types.ts';
 
@@ -11,6 +12,7 @@ export interface BranchScope {
   readonly owner: string;
   readonly requestOwner: string;
   readonly isBare: boolean;
+  readonly routeOf: RouteOf | undefined;
   isShared: boolean;
   readonly holds: BranchHolds;
   readonly runtime: { readonly clock: { randomId(): string } };
@@ -69,6 +71,11 @@ export class BranchOf<S extends BranchScope> {
 
   get traceId(): string {
     return this.scope.traceId;
+  }
+
+  /** The route of its request, for people, if it is known. */
+  get route(): string | undefined {
+    return this.scope.routeOf?.();
   }
 
   /** The owners whose work stands still while this branch waits, if others may wait for them. */

@@ -1,5 +1,6 @@
 import { onAbort } from '../base/abort-signals.ts';
 import { inspectAsJson } from '../base/shown.ts';
+import type { RouteOf } from '../model/key.ts';
 import { ancestorsOf, branchOf, privateOwner } from '../model/owner.ts';
 import type { TraceSignatures } from '../model/signature.ts';
 import type { Trace } from '../model/types.ts';
@@ -35,6 +36,8 @@ export class Scope implements Trace {
   readonly root: Branch;
   /** Whether its owner is a trace id that others may have, too. */
   readonly isBare: boolean;
+  /** Names the route of the request, once a guard has seen it. */
+  routeOf: RouteOf | undefined;
   /** Whether called services, or jobs within it, may hold keys below its branches: only the store knows of those. */
   isShared = false;
   readonly #runtime: Runtime;

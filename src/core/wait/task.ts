@@ -26,6 +26,8 @@ export interface AcquireTask extends AcquireCall {
 /** The work that an acquire waits on behalf of. */
 export interface Work {
   readonly traceId: string;
+  /** The route of its request, for people, if it is known. */
+  readonly route: string | undefined;
   /** The owners whose work stands still meanwhile, if other scopes may wait for them. */
   readonly blockedOwners: readonly string[];
 }

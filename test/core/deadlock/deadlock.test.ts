@@ -563,7 +563,7 @@ describe('who can be in no ring pays nothing', () => {
     const task = {
       key: 'key',
       request,
-      work: { traceId: 'own', blockedOwners: ['own'] },
+      work: { traceId: 'own', route: undefined, blockedOwners: ['own'] },
       startedAt: clock.now(),
     };
     const waiter = { task: task as Partial<Task> as Task, state: 'waiting' } as Partial<Waiter> as Waiter;
