@@ -101,6 +101,7 @@ export type {
   TransferTerms,
   Unsubscribe,
   WaitEdge,
+  WaiterGrant,
   WaitReply,
 } from './model/store.ts';
 

@@ -1,7 +1,7 @@
 import type { Instant } from '../base/clock.ts';
 import { type Deadline, earlierDeadline, leaseDeadline, remainingMs } from '../base/deadline.ts';
 import { LockStoreError } from '../model/errors.ts';
-import type { StoreGrant } from '../model/store.ts';
+import type { WaiterGrant } from '../model/store.ts';
 import type { NamedLock } from './store-client.ts';
 
 /** What the store said when it granted, on this machine's clocks. */
@@ -11,7 +11,7 @@ export interface Granted {
   readonly receivedAt: Instant;
   /** Handed off: the lease is a claim until its first renewal. */
   readonly isClaim: boolean;
-  /** How many other holds its family has in the store; undefined if the reply did not say. */
+  /** How many other holds its family has in the store; undefined if the store did not say. */
   readonly otherHolds: number | undefined;
   /** How many of those have the very same owner. */
   readonly equalHolds: number | undefined;
@@ -25,9 +25,7 @@ export interface ReplyTimestamp {
 
 /** The part of a reply that grants. */
 interface GrantReply {
-  readonly grant: StoreGrant;
-  readonly otherHolds?: number;
-  readonly equalHolds?: number | undefined;
+  readonly grant: WaiterGrant;
   readonly nowMs: number;
 }
 
@@ -36,7 +34,7 @@ interface GrantReply {
  * that were asked for, even if the store says so after its clock was set back.
  */
 export function grantedByReply(
-  { grant, otherHolds, equalHolds, nowMs }: GrantReply,
+  { grant, nowMs }: GrantReply,
   sent: Instant,
   receivedAt: Instant,
   leaseMs: number,
@@ -44,7 +42,8 @@ export function grantedByReply(
   const deadline = leaseDeadline(sent, Math.min(grant.endMs - nowMs, leaseMs));
   // Not `<= 0`, nor `<` below: an end that is not a number is over.
   if (!(remainingMs(receivedAt, deadline) > 0)) return undefined;
-  return { fence: grant.fence, deadline, receivedAt, isClaim: grant.isClaim, otherHolds, equalHolds };
+  const { fence, isClaim, otherHolds, equalHolds } = grant;
+  return { fence, deadline, receivedAt, isClaim, otherHolds, equalHolds };
 }
 
 /** The error for a grant that was over when it arrived. */
@@ -59,7 +58,7 @@ export function grantedTooLate({ key, category }: NamedLock): LockStoreError {
  * claim left: the store must be asked.
  */
 export function grantedByMessage(
-  grant: StoreGrant,
+  grant: WaiterGrant,
   latest: ReplyTimestamp,
   receivedAt: Instant,
   now: Instant,
@@ -70,5 +69,6 @@ export function grantedByMessage(
   const leftMs = Math.min(remainingMs(now, byReply), remainingMs(now, byReceipt));
   if (!(leftMs >= claimMs / 3)) return undefined;
   const deadline = earlierDeadline(now, byReply, byReceipt);
-  return { fence: grant.fence, deadline, receivedAt, isClaim: true, otherHolds: undefined, equalHolds: undefined };
+  const { fence, otherHolds, equalHolds } = grant;
+  return { fence, deadline, receivedAt, isClaim: true, otherHolds, equalHolds };
 }

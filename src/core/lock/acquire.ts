@@ -198,7 +198,7 @@ class Acquisition implements AcquireTask {
   onGranted(granted: Granted): void {
     const { scope } = this.work;
     const { equalHolds = 0 } = granted;
-    const isOverlap = scope.isBare && equalHolds > scope.holds.countOf(this.request);
+    const isOverlap = scope.isBare && equalHolds > scope.holds.countBeside(this.request);
     if (isOverlap) warnOfOverlap();
     const first = firstHold(this.work, this, granted);
     this.work.scope.holds.answered(this);

@@ -1,4 +1,4 @@
-import type { AcquireTerms, HoldRequest, StoreGrant } from '../model/store.ts';
+import type { AcquireTerms, HoldRequest, StoreGrant, WaiterGrant } from '../model/store.ts';
 import { Holds, limitOf, type MemoryHold } from './holds.ts';
 import { type MemoryProcess, MemoryQueue, type MemoryWaiter } from './queue.ts';
 
@@ -35,7 +35,7 @@ const maxGranted = 256;
 /** A reply names so many claims of other calls. */
 const maxClaims = 64;
 
-const noClaims: readonly StoreGrant[] = [];
+const noClaims: readonly WaiterGrant[] = [];
 
 const noHandOff: HandOff = { granted: [], next: undefined, isUnfinished: false };
 
@@ -164,7 +164,7 @@ export class MemoryLock {
   }
 
   /** The open claims of a process that polls, but for the one that the reply is about: those that lapse first. */
-  claimsOf(process: string, exceptHoldId: string, granted: readonly MemoryHold[]): readonly StoreGrant[] {
+  claimsOf(process: string, exceptHoldId: string, granted: readonly MemoryHold[]): readonly WaiterGrant[] {
     if (!this.holds.hasClaims) return noClaims;
     const claims = new Set(granted.filter((hold) => hold.request.process === process && hold.isClaim));
     const most = claims.size + maxClaims;
@@ -172,17 +172,24 @@ export class MemoryLock {
       if (claims.size === most) break;
       claims.add(hold);
     }
-    return [...claims].filter(({ request }) => request.holdId !== exceptHoldId).map((hold) => this.asGrant(hold));
+    return [...claims].filter(({ request }) => request.holdId !== exceptHoldId).map((hold) => this.toTell(hold));
   }
 
   /** Of the claims that a call made, those of the calling process, but for the one that the reply is about. */
-  claimsAmong(process: string, exceptHoldId: string, granted: readonly MemoryHold[]): readonly StoreGrant[] {
+  claimsAmong(process: string, exceptHoldId: string, granted: readonly MemoryHold[]): readonly WaiterGrant[] {
     if (granted.length === 0) return noClaims;
     const own = granted.filter(({ request }) => request.process === process && request.holdId !== exceptHoldId);
-    return own.map((hold) => this.asGrant(hold));
+    return own.map((hold) => this.toTell(hold));
   }
 
-  /** A hold, as replies and messages contain it. */
+  /** A hold, as its waiter hears of it (C22). */
+  toTell(hold: MemoryHold): WaiterGrant {
+    const { owner } = hold.request;
+    const [otherHolds, equalHolds] = [this.holds.familyOf(owner) - 1, this.holds.countOf(owner) - 1];
+    return { ...this.asGrant(hold), otherHolds, equalHolds };
+  }
+
+  /** A hold, as other replies contain it. */
   asGrant({ request, endMs, isClaim }: MemoryHold): StoreGrant {
     return { holdId: request.holdId, fence: this.fence, endMs, isClaim };
   }

@@ -42,9 +42,7 @@ export function acquire(lock: MemoryLock, host: LockHost, request: HoldRequest, 
 
   const asGranted = (hold: MemoryHold, joined: readonly MemoryHold[]): AcquireReply => ({
     status: 'granted',
-    grant: lock.asGrant(hold),
-    otherHolds: lock.holds.familyOf(owner) - 1,
-    equalHolds: lock.holds.countOf(owner) - 1,
+    grant: lock.toTell(hold),
     nowMs,
     claims: claimsWith([...granted, ...joined]),
   });
@@ -209,7 +207,7 @@ function tell(host: LockHost, lock: MemoryLock, granted: readonly MemoryHold[]):
   for (const hold of granted) {
     const { process } = hold.request;
     // With the present fence: a later grant of this call may have raised it.
-    if (process !== host.caller) host.tell(process, { kind: 'granted', grant: lock.asGrant(hold) });
+    if (process !== host.caller) host.tell(process, { kind: 'granted', grant: lock.toTell(hold) });
   }
   return granted;
 }

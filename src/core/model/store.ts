@@ -54,7 +54,8 @@ import type { HoldMode } from './types.ts';
  * C21 All holds of a key are told under its last fence. A reader that joins others shares it, and so does an owner whose family
  *     holds with no greater limit. Otherwise the fence rises: no other owner ever wrote under the fence of a writer. A hold
  *     is renewed with the fence that it got, or a later one of the key.
- * C22 A grant says how many other holds its family has on the key, and how many of those have its owner.
+ * C22 A grant says how many other holds its family has on the key by then, and how many of those have its owner: in the reply
+ *     to its acquire, among the claims of another reply, and in the stream.
  * C23 With `list`, pages name every lock that was held or waited for during the whole listing, and none that never was.
  * C24 With `minFence`, a new fence is at least the one named, and later fences are greater. A repeat raises the fence of a
  *     hold that is alone on its key to just that. At re-entry it has no effect.
@@ -208,11 +209,19 @@ export interface StoreGrant {
   readonly isClaim: boolean;
 }
 
+/** A grant as its waiter hears of it. A store that can't tell the numbers leaves them out. */
+export interface WaiterGrant extends StoreGrant {
+  /** How many other holds its family has on the key. */
+  readonly otherHolds?: number | undefined;
+  /** How many of those are of the very same owner. */
+  readonly equalHolds?: number | undefined;
+}
+
 interface Reply {
   /** The store's clock when it answered. */
   readonly nowMs: number;
   /** Other claims on this key that the calling process has open. */
-  readonly claims: readonly StoreGrant[];
+  readonly claims: readonly WaiterGrant[];
 }
 
 interface AcquireReplyBase extends Reply {
@@ -227,14 +236,7 @@ interface AcquireReplyBase extends Reply {
 /** The reply to an acquire; times are milliseconds on the store's clock, others are durations. */
 export type AcquireReply = AcquireReplyBase &
   (
-    | {
-        readonly status: 'granted';
-        readonly grant: StoreGrant;
-        /** How many other holds its family has on the key. */
-        readonly otherHolds: number;
-        /** How many of those are of the very same owner. Default 0. */
-        readonly equalHolds?: number | undefined;
-      }
+    | { readonly status: 'granted'; readonly grant: WaiterGrant }
     | {
         readonly status: 'queued';
         /** Whether the store did not know the hold id before this call. */
@@ -321,7 +323,7 @@ export interface ListReply {
 /** The messages to a process; any of them may get lost. */
 export type StoreMessage =
   /** A waiter of this process was granted. */
-  | { readonly kind: 'granted'; readonly grant: StoreGrant }
+  | { readonly kind: 'granted'; readonly grant: WaiterGrant }
   /** A hold of this process was taken from it. */
   | { readonly kind: 'lost'; readonly holdId: string }
   /** The store has let in a part of a long row of readers: a poll for this hold id, the next of them, goes on. */

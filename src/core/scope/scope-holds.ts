@@ -177,10 +177,12 @@ export class ScopeHolds {
     return { grant: found, blocker, isBeside: isBeside || this.#isWantedWithin(id, mode) };
   }
 
-  /** How many grants of the scope on a lock the store has under the same owner. */
-  countOf({ id, owner }: Pick<HoldRequest, 'id' | 'owner'>): number {
-    const grants = new Set(this.#holds.map(({ grant }) => grant));
-    return [...grants].filter(({ request }) => request.id === id && request.owner === owner).length;
+  /** How many others of the scope the store has, or may have, on a lock under the owner of one that it was asked for. */
+  countBeside(asked: HoldRequest): number {
+    const others = new Set([...this.#holds.map(({ grant }) => grant), ...(this.#asking ?? none)]);
+    const isBeside = ({ request }: Pick<Asking, 'request'>): boolean =>
+      request !== asked && request.id === asked.id && request.owner === asked.owner;
+    return [...others].filter(isBeside).length;
   }
 
   /** Says that a job runs within a branch of the scope, until the returned function is called. */

@@ -3,7 +3,7 @@ import type { Turns } from '../base/turns.ts';
 import type { StoreAccess } from '../client/access.ts';
 import { type Granted, grantedByMessage } from '../client/granted.ts';
 import type { Releases } from '../client/releases.ts';
-import type { StoreGrant } from '../model/store.ts';
+import type { WaiterGrant } from '../model/store.ts';
 import type { Waiter, WaitQueue } from './local-queue.ts';
 
 /** Hears what became of an offer. */
@@ -42,7 +42,7 @@ export class Offers {
   }
 
   /** Tells the waiter. In a crowd that is in a later round of the event loop: returns a promise of it then. */
-  offer(grant: StoreGrant): Promise<void> | undefined {
+  offer(grant: WaiterGrant): Promise<void> | undefined {
     const receivedAt = this.#access.clock.now();
     const waiter = this.#waiters.get(grant.holdId);
     if (waiter !== undefined) return this.#turns.begin(() => this.#tell(waiter, grant, receivedAt));
@@ -59,7 +59,7 @@ export class Offers {
   }
 
   /** A waiter that is gone by then has released what it was granted. */
-  #tell(waiter: Waiter, grant: StoreGrant, receivedAt: Instant): void {
+  #tell(waiter: Waiter, grant: WaiterGrant, receivedAt: Instant): void {
     const { queue, state, task } = waiter;
     if (queue === undefined || state === 'gone') return;
     const now = this.#access.clock.now();
@@ -70,7 +70,7 @@ export class Offers {
 }
 
 interface EarlyGrant {
-  readonly grant: StoreGrant;
+  readonly grant: WaiterGrant;
   readonly receivedAt: Instant;
 }
 
@@ -86,7 +86,7 @@ export class EarlyGrants {
     this.#claimMs = claimMs;
   }
 
-  keep(grant: StoreGrant, receivedAt: Instant): void {
+  keep(grant: WaiterGrant, receivedAt: Instant): void {
     // The map is in the order of arrival.
     for (const [holdId, early] of this.#grants) {
       if (elapsedMs(receivedAt, early.receivedAt) <= this.#claimMs) break;

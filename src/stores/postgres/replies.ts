@@ -4,9 +4,9 @@ import type {
   ListReply,
   ReleaseReply,
   RenewReply,
-  StoreGrant,
   StoreMessage,
   TransferReply,
+  WaiterGrant,
   WaitReply,
 } from '../../core/model/store.ts';
 import type { HoldMode } from '../../core/model/types.ts';
@@ -14,7 +14,7 @@ import type { HoldMode } from '../../core/model/types.ts';
 /** The reply of an SQL function: an array. sql/operations.ts and sql/reading.ts say what its parts are. */
 export type Reply = readonly unknown[];
 
-type Claim = readonly [holdId: string, fence: number, endMs: number];
+type Claim = readonly [holdId: string, fence: number, endMs: number, otherHolds: number, equalHolds: number];
 
 /** Reads the reply of `acquire`. */
 export function readAcquire(holdId: string, reply: Reply): AcquireReply {
@@ -23,7 +23,7 @@ export function readAcquire(holdId: string, reply: Reply): AcquireReply {
   if (status === 'cancelled') return { status, nowMs, claims };
   if (status === 'granted') {
     const [fence, endMs, isClaim, otherHolds, equalHolds] = rest as [number, number, boolean, number, number];
-    return { status, grant: { holdId, fence, endMs, isClaim }, otherHolds, equalHolds, nowMs, claims };
+    return { status, grant: { holdId, fence, endMs, isClaim, otherHolds, equalHolds }, nowMs, claims };
   }
   const [freeAtMs, position, isNew, isNewestLost] = rest as [number, number, boolean, boolean];
   const leaseRemainingMs = freeAtMs - nowMs;
@@ -132,14 +132,18 @@ export function readWait(reply: Reply): WaitReply {
 
 /** Reads a notification. Undefined if an SQL function of this store did not send it. */
 export function readMessage(text: string): StoreMessage | undefined {
-  const [kind, name, fence, end] = text.split(' ');
+  const [kind, name, ...numbers] = text.split(' ');
   if (name === undefined) return undefined;
   if (kind === 'lost' || kind === 'next') return { kind, holdId: name };
   if (kind === 'freed') return { kind, id: name };
   if (kind !== 'granted') return undefined;
-  return { kind, grant: { holdId: name, fence: Number(fence), endMs: Number(end), isClaim: true } };
+  // One of functions that did not count has the first two.
+  const [fence, endMs, otherHolds, equalHolds] = numbers.map(Number) as [number, number, number?, number?];
+  return { kind, grant: { holdId: name, fence, endMs, isClaim: true, otherHolds, equalHolds } };
 }
 
-function readClaims(rows: readonly Claim[]): readonly StoreGrant[] {
-  return rows.map(([holdId, fence, endMs]) => ({ holdId, fence, endMs, isClaim: true }));
+function readClaims(rows: readonly Claim[]): readonly WaiterGrant[] {
+  return rows.map(([holdId, fence, endMs, otherHolds, equalHolds]) => {
+    return { holdId, fence, endMs, isClaim: true, otherHolds, equalHolds };
+  });
 }

@@ -118,10 +118,10 @@ function commonGrant(
   const grants = granted(votes);
   const leases = grants.map(({ grant, nowMs }) => ({ endMs: grant.endMs, nowMs }));
   const { endMs, nowMs } = leaseOf(quorumSize, leases);
-  const otherHolds = Math.max(...grants.map((vote) => vote.otherHolds));
-  const equalHolds = Math.max(...grants.map((vote) => vote.equalHolds));
-  const grant = { holdId, fence, endMs, isClaim: false };
-  return { status: 'granted', grant, otherHolds, equalHolds, nowMs, claims: [] };
+  const otherHolds = Math.max(...grants.map(({ grant }) => grant.otherHolds ?? 0));
+  const equalHolds = Math.max(...grants.map(({ grant }) => grant.equalHolds ?? 0));
+  const grant = { holdId, fence, endMs, isClaim: false, otherHolds, equalHolds };
+  return { status: 'granted', grant, nowMs, claims: [] };
 }
 
 /** Asks every node; with `before`, only the nodes that granted then. */

@@ -1,4 +1,4 @@
-import type { AcquireReply, AcquireTerms, HoldRequest, StoreGrant } from '../../core/model/store.ts';
+import type { AcquireReply, AcquireTerms, HoldRequest, WaiterGrant } from '../../core/model/store.ts';
 import type { QuorumHold } from './hold.ts';
 import type { CallResult, QuorumNode } from './node.ts';
 import type { Quorum } from './quorum.ts';
@@ -7,9 +7,7 @@ import type { Quorum } from './quorum.ts';
 export type Vote =
   | {
       readonly kind: 'granted';
-      readonly grant: StoreGrant;
-      readonly otherHolds: number;
-      readonly equalHolds: number;
+      readonly grant: WaiterGrant;
       readonly nowMs: number;
     }
   | { readonly kind: 'refused'; readonly leaseRemainingMs: number; readonly nowMs: number }
@@ -46,8 +44,8 @@ export async function askNode(
   if (answer.kind !== 'answered') return failure(answer);
   const { reply } = answer;
   if (reply.status !== 'granted') return denied(reply);
-  const { grant, otherHolds, equalHolds = 0, nowMs } = reply;
-  return unlessRestarted(quorum, node, { kind: 'granted', grant, otherHolds, equalHolds, nowMs });
+  const { grant, nowMs } = reply;
+  return unlessRestarted(quorum, node, { kind: 'granted', grant, nowMs });
 }
 
 /** Whether a node with this vote may have granted the request, or may still grant it. */

@@ -3,9 +3,9 @@ import type {
   InspectReply,
   ReleaseReply,
   RenewReply,
-  StoreGrant,
   StoreMessage,
   TransferReply,
+  WaiterGrant,
 } from '../../core/model/store.ts';
 import type { HoldMode } from '../../core/model/types.ts';
 import type { Item } from './scripts.ts';
@@ -13,8 +13,8 @@ import type { Item } from './scripts.ts';
 /** The short answer of acquire.lua: granted for the whole lease. It is the fence, which is then the server's time in µs. */
 export function readGrant(holdId: string, fence: number, leaseMs: number): AcquireReply {
   const nowMs = Math.floor(fence / 1000);
-  const grant = { holdId, fence, endMs: nowMs + leaseMs, isClaim: false };
-  return { status: 'granted', grant, otherHolds: 0, equalHolds: 0, nowMs, claims: none };
+  const grant = { holdId, fence, endMs: nowMs + leaseMs, isClaim: false, otherHolds: 0, equalHolds: 0 };
+  return { status: 'granted', grant, nowMs, claims: none };
 }
 
 /** The long answer of acquire.lua, which lists its parts. */
@@ -22,9 +22,9 @@ export function readAcquire(holdId: string, reply: Item[]): AcquireReply {
   const [status, now, third, fourth, fifth, sixth] = reply as [AcquireReply['status'], ...Item[]];
   const nowMs = Number(now);
   if (status === 'granted') {
-    const grant = { holdId, fence: Number(third), endMs: Number(fourth), isClaim: Number(fifth) === 1 };
-    const [otherHolds, equalHolds] = [Number(sixth), Number(reply[6])];
-    return { status, grant, otherHolds, equalHolds, nowMs, claims: readClaims(reply, 7) };
+    const [otherHolds, equalHolds, isClaim] = [Number(sixth), Number(reply[6]), Number(fifth) === 1];
+    const grant = { holdId, fence: Number(third), endMs: Number(fourth), isClaim, otherHolds, equalHolds };
+    return { status, grant, nowMs, claims: readClaims(reply, 7) };
   }
   if (status === 'cancelled') return { status, nowMs, claims: none };
   const leaseRemainingMs = Math.max(0, Number(third) - nowMs);
@@ -88,24 +88,26 @@ export function readInspect(reply: unknown): InspectReply {
 
 /** What a script published; undefined where another did. */
 export function readMessage(text: string): StoreMessage | undefined {
-  const [kind, holdId, fence, end] = text.split(' ');
+  const [kind, holdId, ...numbers] = text.split(' ');
   if (holdId === undefined) return undefined;
   if (kind === 'lost' || kind === 'next') return { kind, holdId };
   if (kind === 'freed') return { kind, id: holdId };
   if (kind !== 'granted') return undefined;
-  return { kind, grant: { holdId, fence: Number(fence), endMs: Number(end), isClaim: true } };
+  return { kind, grant: readClaim(holdId, numbers) };
 }
 
-function readClaims(reply: readonly Item[], from: number): readonly StoreGrant[] {
+function readClaims(reply: readonly Item[], from: number): readonly WaiterGrant[] {
   if (reply.length <= from) return none;
-  const claims: StoreGrant[] = [];
-  for (let i = from; i < reply.length; i += 3) {
-    claims.push({ holdId: String(reply[i]), fence: Number(reply[i + 1]), endMs: Number(reply[i + 2]), isClaim: true });
-  }
-  return claims;
+  return rows(reply.slice(from), 5).map(([holdId, ...numbers]) => readClaim(String(holdId), numbers));
 }
 
-const none: readonly StoreGrant[] = [];
+/** The numbers of a claim, in a reply or a message. One of a version that did not count has the first two. */
+function readClaim(holdId: string, numbers: readonly Item[]): WaiterGrant {
+  const [fence, endMs, otherHolds, equalHolds] = numbers.map(Number) as [number, number, number?, number?];
+  return { holdId, fence, endMs, isClaim: true, otherHolds, equalHolds };
+}
+
+const none: readonly WaiterGrant[] = [];
 
 function rows(items: readonly Item[], width: number): Item[][] {
   return Array.from({ length: items.length / width }, (_, row) => items.slice(row * width, (row + 1) * width));

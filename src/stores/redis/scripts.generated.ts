@@ -3,7 +3,7 @@ import type { RedisScript } from './scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: '86683e2882dd54717d9745585925fdad2e61f1b5',
+  sha1: 'd122ab947b9dba03e05afeb0325c7e085b7cd758',
   source: `local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
@@ -303,7 +303,8 @@ tellGranted = function(from)
 for i = from, #granted do
 local waiter = granted[i]
 if waiter.process ~= process then
-tell(waiter.process, 'granted ' .. waiter.id .. ' ' .. fence .. ' ' .. waiter.endMs)
+local family, _, number = familyOf(waiter.owner)
+tell(waiter.process, table.concat({'granted', waiter.id, fence, waiter.endMs, family - 1, number - 1}, ' '))
 end
 end
 end
@@ -543,20 +544,16 @@ end
 reply = {status, nowMs, ends, position, isWaiting and 0 or 1, isNewestLost and 1 or 0}
 end
 if isPoll or #granted > 0 then
-local function append(id, endMs)
-local size = #reply
-reply[size + 1], reply[size + 2], reply[size + 3] = id, fence, endMs
+local function append(claim)
+local family, _, number = familyOf(claim.owner)
+for _, each in ipairs({claim.id, fence, claim.endMs, family - 1, number - 1}) do reply[#reply + 1] = each end
 end
 for _, waiter in ipairs(granted) do
-if waiter.process == process and waiter.id ~= hold then
-append(waiter.id, waiter.endMs)
-end
+if waiter.process == process and waiter.id ~= hold then append(waiter) end
 end
 if isPoll and claims > 0 then
 for _, other in ipairs(listHolds(nowMs, '+inf', 64)) do
-if other.isClaim and other.process == process and other.id ~= hold and not taken[other.id] then
-append(other.id, other.endMs)
-end
+if other.isClaim and other.process == process and other.id ~= hold and not taken[other.id] then append(other) end
 end
 end
 end
@@ -596,7 +593,7 @@ return redis.call('ZRANGE', KEYS[1], '+inf', '(' .. nowMs, 'BYSCORE', 'REV', 'LI
 
 export const forceRelease: RedisScript = {
   name: 'force-release',
-  sha1: '18f1f3fe8fe661323f6eb575c9e9831cca91824c',
+  sha1: 'd6f4ba3690e9522bb13b2d2707f548650f27f3c1',
   source: `local ttlMs, channels, process = ARGV[2], ARGV[3], ''
 local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
@@ -841,7 +838,8 @@ tellGranted = function(from)
 for i = from, #granted do
 local waiter = granted[i]
 if waiter.process ~= process then
-tell(waiter.process, 'granted ' .. waiter.id .. ' ' .. fence .. ' ' .. waiter.endMs)
+local family, _, number = familyOf(waiter.owner)
+tell(waiter.process, table.concat({'granted', waiter.id, fence, waiter.endMs, family - 1, number - 1}, ' '))
 end
 end
 end
@@ -1120,7 +1118,7 @@ return {nowMs, held, waits}`,
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: 'b73e8bf38403ebe61a78fd569d41c2390f633fdc',
+  sha1: '5a69219811e8faea5919a70b9c1a05f18f898a24',
   source: `local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
@@ -1321,7 +1319,8 @@ tellGranted = function(from)
 for i = from, #granted do
 local waiter = granted[i]
 if waiter.process ~= process then
-tell(waiter.process, 'granted ' .. waiter.id .. ' ' .. fence .. ' ' .. waiter.endMs)
+local family, _, number = familyOf(waiter.owner)
+tell(waiter.process, table.concat({'granted', waiter.id, fence, waiter.endMs, family - 1, number - 1}, ' '))
 end
 end
 end
@@ -1553,20 +1552,16 @@ redis.call('PUBLISH', channels .. 'freed', 'freed ' .. announced)
 end
 local reply = {status, nowMs}
 if #granted > 0 then
-local function append(id, endMs)
-local size = #reply
-reply[size + 1], reply[size + 2], reply[size + 3] = id, fence, endMs
+local function append(claim)
+local family, _, number = familyOf(claim.owner)
+for _, each in ipairs({claim.id, fence, claim.endMs, family - 1, number - 1}) do reply[#reply + 1] = each end
 end
 for _, waiter in ipairs(granted) do
-if waiter.process == process and waiter.id ~= hold then
-append(waiter.id, waiter.endMs)
-end
+if waiter.process == process and waiter.id ~= hold then append(waiter) end
 end
 if isPoll and claims > 0 then
 for _, other in ipairs(listHolds(nowMs, '+inf', 64)) do
-if other.isClaim and other.process == process and other.id ~= hold and not taken[other.id] then
-append(other.id, other.endMs)
-end
+if other.isClaim and other.process == process and other.id ~= hold and not taken[other.id] then append(other) end
 end
 end
 end
@@ -1633,7 +1628,7 @@ return 1`,
 
 export const transfer: RedisScript = {
   name: 'transfer',
-  sha1: '73ae9e828d51a67398b00bb94f677e37846a96a5',
+  sha1: '187061d8220f44df5da7c8ebca2b1deb6dba900d',
   source: `local process, owner, hold, mode, leaseMs, ttlMs, channels, before, rememberMs = unpack(ARGV)
 local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
@@ -1931,7 +1926,8 @@ tellGranted = function(from)
 for i = from, #granted do
 local waiter = granted[i]
 if waiter.process ~= process then
-tell(waiter.process, 'granted ' .. waiter.id .. ' ' .. fence .. ' ' .. waiter.endMs)
+local family, _, number = familyOf(waiter.owner)
+tell(waiter.process, table.concat({'granted', waiter.id, fence, waiter.endMs, family - 1, number - 1}, ' '))
 end
 end
 end

@@ -13,6 +13,7 @@ import type {
   SubscribeOptions,
   TransferReply,
   Unsubscribe,
+  WaiterGrant,
 } from '../../core/model/store.ts';
 import { longMs, type StoreHarness, shortMs } from './harness.ts';
 import type { TestRunner } from './runner.ts';
@@ -137,7 +138,7 @@ export class Process {
   }
 
   /** The first grant to the hold id that comes in the stream. */
-  async granted({ request }: Line): Promise<StoreGrant> {
+  async granted({ request }: Line): Promise<WaiterGrant> {
     while (true) {
       for (const message of this.messages) {
         if (message.kind === 'granted' && message.grant.holdId === request.holdId) return message.grant;
@@ -187,11 +188,12 @@ export class Line {
     return this.ask({ queue: false });
   }
 
-  /** Acquires what must be free, or already granted. */
+  /** Acquires what must be free, or already granted. Returns the grant without what is beside it. */
   async hold(over: Partial<AcquireTerms> = {}): Promise<StoreGrant> {
     const reply = await this.ask(over);
     if (reply.status !== 'granted') throw new Error(`Expected the key to be granted, got '${reply.status}'`);
-    return reply.grant;
+    const { holdId, fence, endMs, isClaim } = reply.grant;
+    return { holdId, fence, endMs, isClaim };
   }
 
   /** Acquires, and returns the result. */

@@ -7,8 +7,8 @@ const nowMs = 5_000;
 
 describe('A grant in the reply to its own call', () => {
   const byReply = (endMs: number, receivedMs: number, leaseMs = 60_000) => {
-    const grant = { holdId: 'id', fence: 7, endMs, isClaim: true };
-    const reply = { status: 'granted', grant, otherHolds: 2, nowMs, claims: [] } as const;
+    const grant = { holdId: 'id', fence: 7, endMs, isClaim: true, otherHolds: 2 };
+    const reply = { status: 'granted', grant, nowMs, claims: [] } as const;
     return grantedByReply(reply, sent, later(receivedMs), leaseMs);
   };
 
@@ -35,13 +35,13 @@ describe('A grant in the reply to its own call', () => {
 describe('A claim by message', () => {
   const claimMs = 900;
   const byMessage = (endMs: number, receivedMs: number, askedMs = receivedMs, sentMs = 0) => {
-    const grant = { holdId: 'id', fence: 7, endMs, isClaim: true };
+    const grant = { holdId: 'id', fence: 7, endMs, isClaim: true, otherHolds: 2, equalHolds: 1 };
     return grantedByMessage(grant, { sent: later(sentMs), nowMs }, later(receivedMs), later(askedMs), claimMs);
   };
 
   it('A claim ends as the latest reply about its lock says, counted from before that call', () => {
     const granted = byMessage(nowMs + 1_000, 300);
-    expect(granted).toMatchObject({ fence: 7, isClaim: true, receivedAt: later(300) });
+    expect(granted).toMatchObject({ fence: 7, isClaim: true, otherHolds: 2, equalHolds: 1, receivedAt: later(300) });
     expect(remainingMs(later(300), granted!.deadline)).toBe(688);
   });
 

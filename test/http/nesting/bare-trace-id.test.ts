@@ -1,4 +1,4 @@
-import { currentTrace, type LockEvents, lock } from 'reenlock';
+import { currentTrace, type LockEvents, lock, runInTrace } from 'reenlock';
 import { gate } from '../../support/gate.ts';
 import { bare } from '../../support/http/bare-app.ts';
 import type { ServerStage } from '../../support/http/server-stage.ts';
@@ -60,6 +60,11 @@ async function slowService(start: StartService, bareTraceId: 'owner' | 'branch')
   return { go, service, entered, call: () => called(service, '/x', { 'X-Trace-Id': 'labelled' }) };
 }
 
+/** Runs a step while a job with a trace of its own holds the key. */
+async function asStranger({ locks }: ServerStage, step: () => Promise<void>): Promise<void> {
+  await runInTrace(() => lock.run('k', step), { locks });
+}
+
 describeServices('A trace id that is forwarded by hand, without a branch', (start) => {
   it.each([
     ['that its caller made', {}],
@@ -111,6 +116,44 @@ describeServices('Two holds under one bare trace id', (start) => {
     await Promise.all([first, ...others]);
     expect(entered).toEqual([true, true]);
     expect(warnings().map(({ code }) => code)).toEqual(['LOCK_OVERLAP']);
+  });
+
+  it('Requests that wait for a stranger, and are granted together by its release, are said to overlap', async () => {
+    const { go, service, entered, call } = await slowService(start, 'owner');
+    let calls: readonly Promise<unknown>[] = [];
+    await asStranger(service, async () => {
+      calls = [call(), call()];
+      await service.until('waits', 2);
+    });
+    await service.until('in', 2);
+    go.open();
+    await Promise.all(calls);
+    // A store without a queue of its own grants one after the other.
+    expect(new Set(entered)).toEqual(new Set([true]));
+    expect(warnings().map(({ code }) => code)).toEqual(['LOCK_OVERLAP']);
+  });
+
+  it('Two acquires of one request that are granted together by a stranger’s release are not said to overlap', async () => {
+    const entered: boolean[] = [];
+    const service = await start(
+      (app, stage) => {
+        stage.locks.on('waiting', () => stage.note('waits'));
+        stage.locks.on('entered', ({ isOverlap }) => void entered.push(isOverlap));
+        app.route('/x', async (call) => {
+          await Promise.all([lock.acquire('k'), lock.acquire('k')]);
+          call.send({});
+        });
+      },
+      { bareTraceId: 'owner' },
+    );
+    let reply: Promise<unknown> | undefined;
+    await asStranger(service, async () => {
+      reply = called(service, '/x', { 'X-Trace-Id': 'labelled' });
+      await service.until('waits', 2);
+    });
+    await reply;
+    expect(new Set(entered)).toEqual(new Set([false]));
+    expect(warnings()).toEqual([]);
   });
 
   it('A nested call by a bare trace id can’t be told from a request at the same time, and is said to overlap', async () => {

@@ -181,8 +181,8 @@ describe('A grant of a quorum', () => {
     const process = stage.deafProcess();
     stage.nodes[0]!.next('acquire', down);
     await process.line('owner').hold();
-    expect(await process.line('owner').ask()).toMatchObject({ status: 'granted', otherHolds: 1, equalHolds: 1 });
-    expect(await process.line('owner/1').ask()).toMatchObject({ status: 'granted', otherHolds: 2, equalHolds: 0 });
+    expect(await process.line('owner').ask()).toMatchObject({ grant: { otherHolds: 1, equalHolds: 1 } });
+    expect(await process.line('owner/1').ask()).toMatchObject({ grant: { otherHolds: 2, equalHolds: 0 } });
   });
 });
 

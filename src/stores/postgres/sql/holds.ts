@@ -40,6 +40,16 @@ BEGIN
   RETURN (SELECT count(*) FROM holds WHERE lock_id = l.id AND owner = ANY (ancestors_of(the_owner)));
 END $$;
 
+-- How many other holds the family of a holder has, and how many of these its owner has.
+CREATE OR REPLACE FUNCTION {schema}.beside(l {schema}.locks, the_owner text) RETURNS bigint[] LANGUAGE plpgsql AS $$
+BEGIN
+  IF l.holds = 1 THEN RETURN '{0,0}'; END IF;
+  RETURN (
+    SELECT ARRAY[count(*) - 1, count(*) FILTER (WHERE owner = the_owner) - 1]
+    FROM holds WHERE lock_id = l.id AND owner = ANY (ancestors_of(the_owner))
+  );
+END $$;
+
 -- How deep the deepest holder is that is an ancestor of an owner, or is itself; 0 if there is none.
 CREATE OR REPLACE FUNCTION {schema}.depth_over(l {schema}.locks, the_owner text) RETURNS integer LANGUAGE plpgsql AS $$
 BEGIN

@@ -8,10 +8,10 @@ import type {
   ReleaseTerms,
   RenewReply,
   RenewTerms,
-  StoreGrant,
   StoreListener,
   TransferReply,
   TransferTerms,
+  WaiterGrant,
 } from '../../../core/model/store.ts';
 import { type HoldCalls, keysOf, type RedisCalls } from '../calls.ts';
 import type { RedisConnection, RedisDriver } from '../drivers/driver.ts';
@@ -131,6 +131,6 @@ export class ConfirmedCalls implements HoldCalls {
 }
 
 /** Makes a grant that cannot be shown to be alive, so that the store is asked before the grant is used. */
-function wakeUp(grant: StoreGrant): StoreGrant {
+function wakeUp(grant: WaiterGrant): WaiterGrant {
   return { ...grant, endMs: 0 };
 }

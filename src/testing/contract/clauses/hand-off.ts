@@ -40,7 +40,7 @@ export function describeHandOff({ harness, stage, describe, it, itQueues, expect
         const [hold] = (await stage.inspect()).holds;
         const { owner, process: _, mode: __, ...grant } = hold!;
         expect(owner).toBe(waiter.request.owner);
-        expect(await two.heard()).toEqual([{ kind: 'granted', grant }]);
+        expect(await two.heard()).toMatchObject([{ kind: 'granted', grant }]);
         expect(await one.heard()).toEqual([]);
       },
     );

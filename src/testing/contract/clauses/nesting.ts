@@ -59,7 +59,7 @@ function describeAdmission({ harness, stage, describe, it, expect }: Contract): 
       const lines = ['T', 'T/1', 'T/1', 'T/1/a'].map((owner) => process.line(owner));
       const counts = [];
       for (const line of lines) counts.push(await line.ask());
-      expect(counts).toMatchObject([{ otherHolds: 0 }, { otherHolds: 1 }, { otherHolds: 2 }, { otherHolds: 3 }]);
+      expect(counts).toMatchObject([0, 1, 2, 3].map((otherHolds) => ({ grant: { otherHolds } })));
     });
   });
 }

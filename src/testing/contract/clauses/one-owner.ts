@@ -190,22 +190,58 @@ function describeOneFence({ stage, describe, it, expect }: Contract): void {
   });
 }
 
-function describeOtherHolds({ stage, describe, it, expect }: Contract): void {
+function describeOtherHolds({ stage, describe, it, itQueues, expect }: Contract): void {
   describe('C22 A grant tells how many other holds its owner has', () => {
     it('A grant counts the owner’s other holds over all processes, and the same at each repeat', async () => {
       const lines = [1, 2, 3].map(() => stage.deafProcess().line('owner'));
       const replies = [];
       for (const line of lines) replies.push(await line.ask());
-      expect(replies).toMatchObject([{ otherHolds: 0 }, { otherHolds: 1 }, { otherHolds: 2 }]);
-      expect(await lines[0]!.ask()).toMatchObject({ otherHolds: 2 });
+      expect(replies).toMatchObject([beside(0, 0), beside(1, 1), beside(2, 2)]);
+      expect(await lines[0]!.ask()).toMatchObject(beside(2, 2));
       await lines[1]!.release();
-      expect(await lines[0]!.ask()).toMatchObject({ otherHolds: 1 });
+      expect(await lines[0]!.ask()).toMatchObject(beside(1, 1));
     });
 
     it('A grant does not count other owners’ readers', async () => {
       const process = stage.deafProcess();
       if (stage.store.capabilities.modes) await process.reader().hold();
-      expect(await process.reader().ask()).toMatchObject({ otherHolds: 0 });
+      expect(await process.reader().ask()).toMatchObject(beside(0, 0));
+    });
+
+    itQueues('Waiters of one owner that are granted together hear of each other, in the stream', async () => {
+      const [one, two] = [await stage.process(), await stage.process()];
+      const holder = stage.deafProcess().line();
+      await holder.hold();
+      const [first, second] = [await one.line('owner').wait(), await two.line('owner').wait()];
+      await holder.release();
+      for (const grant of [await one.granted(first), await two.granted(second)])
+        expect({ grant }).toMatchObject(beside(1, 1));
+    });
+
+    itQueues('Waiters of one owner that are granted together hear of each other, in the reply', async () => {
+      const process = await stage.process();
+      const holder = process.line();
+      await holder.hold();
+      const waiters = [await process.line('owner').wait(), await process.line('owner').wait()];
+      const named = holdIds(waiters).map((holdId) => ({ holdId, ...beside(1, 1).grant }));
+      expect((await holder.release()).claims).toMatchObject(named);
+      // The poll names the other claim again.
+      expect(await waiters[0]!.ask()).toMatchObject({ ...beside(1, 1), claims: [named[1]] });
+    });
+
+    itQueues('A waiter that is granted with its ancestor is told of that one, and the ancestor of nobody', async () => {
+      const [one, two] = [await stage.process(), await stage.process()];
+      const holder = stage.deafProcess().line();
+      await holder.hold();
+      const [outer, inner] = [await one.line('T').wait(), await two.line('T/1').wait()];
+      await holder.release();
+      expect({ grant: await one.granted(outer) }).toMatchObject(beside(0, 0));
+      expect({ grant: await two.granted(inner) }).toMatchObject(beside(1, 0));
     });
   });
+}
+
+/** A grant beside so many other holds of its family, and so many of these of its owner. */
+function beside(otherHolds: number, equalHolds: number) {
+  return { grant: { otherHolds, equalHolds } };
 }

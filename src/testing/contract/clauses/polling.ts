@@ -67,8 +67,8 @@ export function describePolling({ harness, stage, describe, itQueues, expect }: 
       const foreign = await one.line().wait();
       await holder.release();
       const claims = await Promise.all(mine.map((line) => line.hold()));
-      expect((await mine[0].ask()).claims).toEqual([claims[1]]);
-      expect((await queued.ask()).claims).toEqual(claims);
+      expect((await mine[0].ask()).claims).toMatchObject([claims[1]]);
+      expect((await queued.ask()).claims).toMatchObject(claims);
       expect((await foreign.ask()).claims).toEqual([]);
     });
 

@@ -78,7 +78,7 @@ describe('A server that a slot moves away from while the keys of a lock are stil
       name: 're-entry from another scope',
       waiters: 2,
       call: ({ process }) => add(process.line('holder')).ask(),
-      reply: { status: 'granted', otherHolds: 1 },
+      reply: { status: 'granted', grant: { otherHolds: 1 } },
       holds: [0, 'new'],
       left: [1, 2],
     },

@@ -12,7 +12,8 @@ tellGranted = function(from)
   for i = from, #granted do
     local waiter = granted[i]
     if waiter.process ~= process then
-      tell(waiter.process, 'granted ' .. waiter.id .. ' ' .. fence .. ' ' .. waiter.endMs)
+      local family, _, number = familyOf(waiter.owner)
+      tell(waiter.process, table.concat({'granted', waiter.id, fence, waiter.endMs, family - 1, number - 1}, ' '))
     end
   end
 end
