@@ -1,4 +1,4 @@
-import { createLocks, LockError, lock, runInTrace } from 'reenlock';
+import { configureLocks, createLocks, type Hold, LockError, type Locks, lock, runInTrace } from 'reenlock';
 import { lockOn, sendProblem, traceContext } from 'reenlock/express';
 import { watchLeaks } from '../support/processes/leaks.ts';
 
@@ -10,8 +10,11 @@ const routine = (): void => {};
 
 // Others are in `did-you-mean.test.ts`, `held-by.test.ts` and `call-site.test.ts`.
 describe('What each wrong use says', () => {
-  const locks = createLocks();
-  afterAll(() => locks.close());
+  let locks: Locks;
+  beforeEach(() => {
+    locks = createLocks();
+  });
+  afterEach(() => locks.close());
   const inJob = (call: () => unknown) => () => runInTrace(async () => call(), { locks });
 
   it.each<[use: string, call: () => unknown, says: string]>([
@@ -23,27 +26,55 @@ describe('What each wrong use says', () => {
     [
       'a duration with its unit',
       inJob(() => loose.acquire('key', { waitMs: '5s' })),
-      'Expected `waitMs` to be a whole number of milliseconds, 0 to 2147483647, or Infinity, got `5s` (string)',
+      'Expected `waitMs` to be a whole number of milliseconds, 0 to 2147483647, or Infinity, got `5s` (string): write `5_000`',
     ],
     [
       'a number for the options',
       inJob(() => loose.acquire('key', 5_000)),
-      'Expected the options of acquire to be an object, got `5000` (number)',
+      'Expected the options of acquire to be an object, got `5000` (number). Did you mean `{ waitMs: 5000 }` or `{ leaseMs: 5000 }`?',
     ],
     [
       'the options before the routine',
       inJob(() => loose.run('key', {}, routine)),
-      'Expected the routine of run to be a function, with the options after it, got a value of type object',
+      'Expected the routine of run to be a function, with the options after it, got a value of type object: write `run(key, routine, options)`',
     ],
     [
       'a key that is missing',
       inJob(() => loose.acquire(undefined)),
-      'Expected the lock key to be a string, number or bigint, got undefined',
+      'Expected the lock key to be a string, number or bigint, got undefined: the value that it is made from is probably missing',
     ],
     [
       'one of several keys that is missing',
       inJob(() => loose.acquireAll(['a', undefined])),
-      'Expected the lock key to be a string, number or bigint, got undefined',
+      'Expected the lock key `keys[1]` to be a string, number or bigint, got undefined: the value that it is made from is probably missing',
+    ],
+    [
+      'a hold that is used after `release`',
+      inJob(async () => {
+        const hold = await lock.acquire('key');
+        await hold.release();
+        hold.assertHeld();
+      }),
+      'Expected a hold that lasts, got one that is released; `release` was called before: call it when the work has ended',
+    ],
+    [
+      'a hold that is used after its request or job',
+      async () => {
+        const kept: Hold[] = [];
+        await inJob(async () => kept.push(await lock.acquire('key')))();
+        kept[0]?.assertHeld();
+      },
+      'Expected a hold that lasts, got one that is released; the end of its request or job released it: pass work that goes on to `hold.waitUntil` before that',
+    ],
+    [
+      'a release without a hold',
+      inJob(() => lock.release('key')),
+      'The request or job does not hold the lock: acquire it first',
+    ],
+    [
+      'a `Locks` for the options of `configureLocks`',
+      async () => configureLocks(locks as never),
+      'Expected the options of a `Locks`, got a `Locks` that exists: `configureLocks(options)` creates one itself and makes it the default. Remove the call of `createLocks`',
     ],
     [
       'a lock outside of a request',

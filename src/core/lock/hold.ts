@@ -126,7 +126,7 @@ export class ScopedHold implements OwnedHold {
       checkValue('what waitUntil is given', promise, promised);
       // Even if it comes too late: its rejection must be reported.
       this.#scope.postpone(this, promise);
-      if (this.#released !== undefined) throw new LockNotHeldError(this.grant);
+      if (this.#released !== undefined) throw this.#notHeld();
     };
   }
 
@@ -153,7 +153,8 @@ export class ScopedHold implements OwnedHold {
    */
   assertOpen(): void {
     if (this.#released === undefined) return;
-    throw this.#scope.hasEnded ? new LockScopeError(scopeIsOver, this.grant) : new LockNotHeldError(this.grant);
+    const { grant } = this;
+    throw grant.located(this.#scope.hasEnded ? new LockScopeError(scopeIsOver, grant) : new LockNotHeldError(grant));
   }
 
   /** The error of its loss, if it is lost and not released. */
@@ -190,12 +191,19 @@ export class ScopedHold implements OwnedHold {
   }
 
   #assertHeld(minRemainingMs: number): void {
-    if (this.#released !== undefined) throw new LockNotHeldError(this.grant);
+    if (this.#released !== undefined) throw this.#notHeld();
     if (minRemainingMs !== 0) checkValue('`minRemainingMs`', minRemainingMs, remaining);
     const leftMs = this.#remainingMs();
     if (leftMs <= 0) throw this.#lostError();
     if (leftMs >= minRemainingMs) return;
     throw unreliable(`it has ${Math.floor(leftMs)} ms left, ${minRemainingMs} were asked for`, this.grant);
+  }
+
+  #notHeld(): LockNotHeldError {
+    const why = this.#scope.hasEnded
+      ? 'the end of its request or job released it: pass work that goes on to `hold.waitUntil` before that'
+      : '`release` was called before: call it when the work has ended';
+    return new LockNotHeldError(this.grant, `Expected a hold that lasts, got one that is released; ${why}`);
   }
 
   /** The error of its loss, for code of the application. */

@@ -42,7 +42,7 @@ export function getLock(key: LockKey, options?: AcquireOptions): Lock {
     acquire: (ofCall) => asRejection(() => resolveOpen(acquireNow(...target(ofCall, 'acquire')))),
     tryAcquire: (ofCall) => asRejection(() => tryNow(...target(checkedTry(ofCall), 'tryAcquire'))),
     run: (routine, ofCall) =>
-      asRejection(() => runNow(checkedRoutine(routine, 'run', ofCall), ...target(ofCall, 'run'))),
+      asRejection(() => runNow(checkedRoutine(routine, 'run(routine, options)', ofCall), ...target(ofCall, 'run'))),
     whenFree: (ofCall) => asRejection(() => whenFreeNow(...target(checkedWhenFree(ofCall), 'whenFree'))),
     release: () => asRejection(() => releaseNewest(name)),
     isLocked: async () => (await inspectNow(name)).holds.length > 0,
@@ -77,12 +77,14 @@ export const lock: LockFunctions = {
   },
   tryAcquire: (key, options) => asRejection(() => tryNow(...targetOf(key, checkedTry(options), 'tryAcquire'))),
   run: (key, routine, options) =>
-    asRejection(() => runNow(checkedRoutine(routine, 'run', options), ...targetOf(key, options, 'run'))),
+    asRejection(() =>
+      runNow(checkedRoutine(routine, 'run(key, routine, options)', options), ...targetOf(key, options, 'run')),
+    ),
   whenFree: (key, options) => asRejection(() => whenFreeNow(...targetOf(key, checkedWhenFree(options), 'whenFree'))),
   release: (key, options) => asRejection(() => releaseNewest(targetOf(key, options, 'release')[0])),
   acquireAll: (keys, options) => asRejection(() => acquireAllNow(keys, options)),
   runAll: (keys, routine, options) =>
-    asRejection(() => runAllNow(keys, checkedRoutine(routine, 'runAll', options), options)),
+    asRejection(() => runAllNow(keys, checkedRoutine(routine, 'runAll(keys, routine, options)', options), options)),
 };
 
 type Target = [LockName, AcquireOptions];
@@ -109,13 +111,14 @@ function checkedWhenFree(options: WhenFreeOptions | undefined): WhenFreeOptions 
 }
 
 /** Checked before the key is acquired. Other libraries have the routine last. */
-function checkedRoutine<R>(routine: R, where: string, options: unknown): R {
-  const isLast = typeof options === 'function';
-  checkValue(`the routine of ${where}`, routine, isLast ? callableBeforeOptions : callable);
+function checkedRoutine<R>(routine: R, usage: string, options: unknown): R {
+  if (typeof routine === 'function') return routine;
+  const where = usage.slice(0, usage.indexOf('('));
+  const words = typeof options === 'function' ? 'a function, with the options after it' : callable.expected;
+  const rule: Rule = { ...callable, expected: words, hint: () => `write \`${usage}\`` };
+  checkValue(`the routine of ${where}`, routine, rule);
   return routine;
 }
-
-const callableBeforeOptions: Rule = { ...callable, expected: 'a function, with the options after it' };
 
 /** Turns what `call` returns or throws into a promise, without the extra promise of an async function. */
 function asRejection<T>(call: () => MaybePromise<T>): Promise<T> {

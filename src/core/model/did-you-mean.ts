@@ -36,13 +36,22 @@ export function otherName(name: string, rules: object, where: string): string {
   return `. Did you mean \`${ofStores[name]}\`?`;
 }
 
-/** The end of a message about options that are what an option should be: a client in place of `{ client }`. */
+/** Options whose value alone is mistaken for the options. */
+const durations = ['waitMs', 'leaseMs', 'drainMs', 'timeoutMs'];
+
+/** The end of a message about options that are what an option should be: a client in place of `{ client }`, or `5_000`. */
 export function valueOfOption(
   options: unknown,
   rules: Readonly<Record<string, { accepts(value: unknown): boolean }>>,
   where: string,
   needed: readonly string[],
 ): string {
+  if (typeof options === 'number') {
+    const meant = durations.filter((option) => rules[option]?.accepts(options));
+    return meant.length === 0
+      ? ''
+      : `. Did you mean ${meant.map((option) => `\`{ ${option}: ${options} }\``).join(' or ')}?`;
+  }
   const name = [...needed, 'store'].find((option) => rules[option]?.accepts(options));
   if (name === undefined) return '';
   return `. Did you mean \`${/^[A-Z]/.test(where) ? 'new ' : ''}${where}({ ${name} })\`?`;

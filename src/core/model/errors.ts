@@ -366,8 +366,8 @@ export class LockLostError extends LockError {
  * ```
  */
 export class LockNotHeldError extends LockError {
-  constructor(details: LockErrorDetails = {}) {
-    super('The current scope does not hold this lock', details, shapes.notHeld);
+  constructor(details: LockErrorDetails = {}, message = 'The request or job does not hold the lock: acquire it first') {
+    super(message, details, shapes.notHeld);
   }
 }
 

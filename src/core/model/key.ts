@@ -22,11 +22,14 @@ const maxIdBytes = 256;
 /** The name of a lock that no key has: it is only read, to see that the store replies. A `%` begins four digits in all others. */
 export const pingName = '%ping';
 
-/** Checks a key and encodes it with its category. Two different pairs never have the same name. */
-export function lockName(key: unknown, category?: string): LockName {
+/**
+ * Checks a key and encodes it with its category. Two different pairs never have the same name. `position` says where the key is
+ * in a list.
+ */
+export function lockName(key: unknown, category?: string, position?: number): LockName {
   // Most keys are short and plain: they are their own names.
   if (category === undefined && typeof key === 'string' && shortAndPlain.test(key)) return { key, category, id: key };
-  const text = keyText(key);
+  const text = keyText(key, position);
   return { key: text, category, id: shorten(namePrefix(text, category)) };
 }
 
@@ -84,19 +87,28 @@ function suspiciousSegment(key: string): string | undefined {
   return word ?? template;
 }
 
-function keyText(key: unknown): string {
+function keyText(key: unknown, position: number | undefined): string {
   if (typeof key === 'bigint') return shortEnough(key.toString());
+  const where = position === undefined ? '' : ` \`keys[${position}]\``;
   if (typeof key === 'number') {
     if (Number.isFinite(key)) return String(key);
-    throw new LockKeyError(`Expected the lock key to be a string or a finite number, got \`${key}\` (number)`);
+    throw new LockKeyError(
+      `Expected the lock key${where} to be a string or a finite number, got \`${key}\` (number): ${missing}`,
+    );
   }
   if (typeof key !== 'string') {
-    const got =
-      key === null ? 'null' : Array.isArray(key) ? 'array; `acquireAll` and `runAll` take several' : typeof key;
-    throw new LockKeyError(`Expected the lock key to be a string, number or bigint, got ${got}`);
+    throw new LockKeyError(`Expected the lock key${where} to be a string, number or bigint, got ${gotAsKey(key)}`);
   }
-  if (key === '') throw new LockKeyError('Expected the lock key to be a non-empty string, got an empty one');
+  if (key === '')
+    throw new LockKeyError(`Expected the lock key${where} to be a non-empty string, got an empty one: ${missing}`);
   return shortEnough(key);
+}
+
+const missing = 'the value that it is made from is probably missing';
+
+function gotAsKey(key: unknown): string {
+  if (key === undefined || key === null) return `${key}: ${missing}`;
+  return Array.isArray(key) ? 'array; `acquireAll` and `runAll` take several' : typeof key;
 }
 
 function shortEnough(key: string): string {
@@ -135,8 +147,13 @@ function shorten(encoded: string): string {
 export type RouteOf = () => string | undefined;
 
 /** Checks a key, and warns if a part of it was probably a missing value: once a route, or once for each form of a key. */
-export function checkedName(key: unknown, category: string | undefined, routeOf?: RouteOf): LockName {
-  const name = lockName(key, category);
+export function checkedName(
+  key: unknown,
+  category: string | undefined,
+  routeOf?: RouteOf,
+  position?: number,
+): LockName {
+  const name = lockName(key, category, position);
   const suspect = suspiciousSegment(name.key);
   if (suspect !== undefined) {
     const form = formOf(name.key);
@@ -168,8 +185,8 @@ export function checkedNames(
   if (keys.length === 0)
     throw new LockKeyError('Expected the lock keys to be a list of at least one key, got an empty list');
   const names = new Map<string, LockName>();
-  for (const key of keys) {
-    const name = checkedName(key, category, routeOf);
+  for (const [position, key] of keys.entries()) {
+    const name = checkedName(key, category, routeOf, position);
     if (!names.has(name.id)) names.set(name.id, name);
   }
   return [...names.values()];

@@ -25,9 +25,12 @@ export type HeldBy = 'request' | 'branch' | 'trace';
 
 /** How the message of an error says it. */
 export const whyHeld: Record<HeldBy, string> = {
-  request: ': the same request has it, by a call in which this one is nested, and one of both has `reentrant: false`',
-  branch: ': another branch of the same request has it',
-  trace: ': a request of the same trace has it, and this call is not nested in it',
+  request:
+    ': this request itself holds it, by a call around this one, and one of both has `reentrant: false`, which lets nobody else in. Remove that option, or this call',
+  branch:
+    ': another branch of this request holds it, such as parallel work or an earlier attempt that still runs. Await that before this call, or wait longer',
+  trace:
+    ': a request of the same trace holds it, and this call is not nested in it. If that is the caller of this service, let it send all of `traceHeaders()`',
 };
 
 /** A holder whose trace and branch are not enumerable: a trusted caller could enter the lock with them. */

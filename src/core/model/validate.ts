@@ -35,11 +35,19 @@ export const millisecondsOrZero: Rule = {
 export const millisecondsOrInfinity: Rule = {
   expected: `a whole number of milliseconds, 0 to ${maxTimerMs}, or Infinity`,
   accepts: (value) => value === Number.POSITIVE_INFINITY || milliseconds(0).accepts(value),
+  hint: inSeconds,
 };
 
 function inSeconds(value: unknown): string | undefined {
+  const [, amount, unit = ''] = (typeof value === 'string' && /^\s*(\d+)\s*(ms|s|m|min)\s*$/.exec(value)) || [];
+  if (amount !== undefined) return `write \`${inMs(Number(amount), unit)}\``;
   const isSmall = Number.isInteger(value) && (value as number) > 0 && (value as number) < leastMs;
   return isSmall ? `did you mean seconds? Write \`${value}_000\`` : undefined;
+}
+
+function inMs(amount: number, unit: string): string {
+  const ms = unit === 'ms' ? amount : amount * (unit === 's' ? 1_000 : 60_000);
+  return String(ms).replace(/(?=(\d{3})+$)(?!^)/, '_');
 }
 
 /** A whole number within bounds. */

@@ -194,6 +194,11 @@ export function unconfigure(locks: Locks): void {
 
 /** As `createLocks`, on a clock of the caller's. */
 export function buildLocks(options: LocksOptions | undefined, clock: Clock): Locks {
+  if (typeof options === 'object' && options !== null && runtimeSlot in options) {
+    throw new LockConfigError(
+      'Expected the options of a `Locks`, got a `Locks` that exists: `configureLocks(options)` creates one itself and makes it the default. Remove the call of `createLocks`',
+    );
+  }
   const locks = new ProcessLocks(resolveLocksOptions(options), clock);
   const { configured, created } = processState();
   if (configured === undefined) created.add(locks);

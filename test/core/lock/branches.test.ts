@@ -165,7 +165,7 @@ describe('Branches of one request', () => {
         expect(late.error).toBeInstanceOf(LockTimeoutError);
         expect(late.error).toMatchObject({
           waitedMs: 1_000,
-          message: expect.stringContaining('branch of the same request'),
+          message: expect.stringContaining('another branch of this request'),
         });
         go.open();
         await slow;

@@ -90,6 +90,17 @@ describe('The stack of an error', () => {
     expect(framesOf(failed.error)[0]).toEqual(frameOf('attempt'));
   });
 
+  it('A try that nobody awaited, and whose request ends, fails with the line that made it', async () => {
+    const { job } = setUp();
+    const { in: inJob, end } = job();
+    const application = { attempt: () => lock.tryAcquire('key') };
+    const forgotten = outcomeOf(inJob(() => application.attempt()));
+    await end();
+    await forgotten.settled;
+    expect(forgotten.error).toMatchObject({ code: 'ERR_LOCK_SCOPE' });
+    expect(framesOf(forgotten.error)[0]).toEqual(frameOf('attempt'));
+  });
+
   it('Each waiter has the line of its own call', async () => {
     const setup = setUp();
     await taken(setup);

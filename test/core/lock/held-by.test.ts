@@ -18,9 +18,12 @@ async function refusal({ clock }: Setup, call: Promise<unknown>): Promise<LockTi
 }
 
 const words: Record<HeldBy, string> = {
-  request: 'the same request has it, by a call in which this one is nested, and one of both has `reentrant: false`',
-  branch: 'another branch of the same request has it',
-  trace: 'a request of the same trace has it, and this call is not nested in it',
+  request:
+    'this request itself holds it, by a call around this one, and one of both has `reentrant: false`, which lets nobody else in. Remove that option, or this call',
+  branch:
+    'another branch of this request holds it, such as parallel work or an earlier attempt that still runs. Await that before this call, or wait longer',
+  trace:
+    'a request of the same trace holds it, and this call is not nested in it. If that is the caller of this service, let it send all of `traceHeaders()`',
 };
 
 describe('A call that gave up says whether it waited for work of its own', () => {

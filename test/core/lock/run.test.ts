@@ -44,12 +44,14 @@ describe('lock.run', () => {
     const granted = jest.fn();
     locks.on('granted', granted);
     const routine = value as unknown as () => void;
-    const refusal = (where: string) =>
-      new LockConfigError(`Expected the routine of ${where} to be a function, got ${got}`);
+    const refusal = (usage: string) => {
+      const where = usage.slice(0, usage.indexOf('('));
+      return new LockConfigError(`Expected the routine of ${where} to be a function, got ${got}: write \`${usage}\``);
+    };
     await job().in(async () => {
-      await expect(lock.run('key', routine)).rejects.toThrow(refusal('run'));
-      await expect(getLock('key').run(routine)).rejects.toThrow(refusal('run'));
-      await expect(lock.runAll(['key'], routine)).rejects.toThrow(refusal('runAll'));
+      await expect(lock.run('key', routine)).rejects.toThrow(refusal('run(key, routine, options)'));
+      await expect(getLock('key').run(routine)).rejects.toThrow(refusal('run(routine, options)'));
+      await expect(lock.runAll(['key'], routine)).rejects.toThrow(refusal('runAll(keys, routine, options)'));
     });
     expect(granted).not.toHaveBeenCalled();
   });

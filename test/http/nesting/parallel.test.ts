@@ -162,7 +162,7 @@ describeServices('Work that one request does at once', (start) => {
       const second = lock.run('k', () => loader.load('is served by it').catch(failed));
       call.send({ first: await first, second: await second });
     });
-    expect(answer.first).toContain('another branch of the same request has it');
+    expect(answer.first).toContain('another branch of this request holds it');
     expect(answer.second).toBe(answer.first);
   });
 });
