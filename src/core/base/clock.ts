@@ -38,7 +38,7 @@ interface TimeSource {
 
 /** An object without a closure: each waiter has one. */
 class SystemTimer implements Timer, Listed {
-  place = -1;
+  listIndex = -1;
   timeout: NodeJS.Timeout | undefined;
   readonly clock: SystemClock;
   readonly dueMs: number;

@@ -1,6 +1,6 @@
 import type { MaybePromise } from './maybe-promise.ts';
 
-/** The result of a call, settled once from outside. Makes a promise only if somebody asks for one. */
+/** The result of a call, settled once from outside. Makes a promise only on demand. */
 export class Deferred<T> {
   readonly #mayBeIgnored: boolean;
   #state: 'open' | 'resolved' | 'rejected' = 'open';
@@ -29,7 +29,7 @@ export class Deferred<T> {
   }
 
   /** The value if it is settled, else its promise. Throws the error if it is rejected. */
-  get now(): MaybePromise<T> {
+  get valueOrPromise(): MaybePromise<T> {
     if (this.#state === 'rejected') throw this.#error;
     return this.#state === 'resolved' ? (this.#value as T) : this.promise;
   }

@@ -1,27 +1,27 @@
 import { type Clock, outsideRequests, type Timer } from './clock.ts';
 import { Deferred } from './deferred.ts';
 
-/** The way to a server, as the client knows it that keeps it open. */
+/** A client library's connection to its server. */
 export interface Link {
   /** Whether a call that is made now is written to a connection. */
   readonly isUp: boolean;
   /** Whether the client was closed: it does not connect again by itself. */
   readonly isEnded: boolean;
-  /** The last error of the client since somebody has waited for the link. */
+  /** The client's last error since somebody began to wait for the link. */
   readonly error: Error | undefined;
-  /** Calls the listener once it is up, and makes a client connect that does so on demand. Returns what takes that back. */
+  /** Calls the listener once it is up; a client that connects on demand connects now. Returns a function that unsubscribes. */
   onceUp(listener: () => void): () => void;
 }
 
-/** Hears of outages. `onUp` is called after each wait for the link, also one that was over in time. */
+/** Callbacks of `LinkWatch`. `onUp` is called after each wait for the link, even if there was no outage. */
 export interface OutageListener {
   onDown(error: Error): void;
   onUp(): void;
 }
 
 /**
- * Says whether a link is up or down. A link that is lost for a moment, or not open yet, is waited for. If that takes longer
- * than `patienceMs`, there is an outage: nobody waits any more until the link is up again.
+ * Watches whether a link is up or down. Callers wait for a link that is lost for a moment, or not open yet. If that takes
+ * longer than `patienceMs`, there is an outage: callers fail at once until the link is up again.
  */
 export class LinkWatch {
   readonly #link: Link;
@@ -30,9 +30,9 @@ export class LinkWatch {
   readonly #listener: OutageListener | undefined;
   /** Why it is down; undefined while there is no outage. */
   #outage: Error | undefined;
-  /** What the first call waits for that finds the link not up. Undefined until then, and when the link is up again. */
-  #opened: Deferred<void> | undefined;
-  /** Called when it is up, after an outage too. */
+  /** Settled when the link is up or an outage begins. Undefined while the link is up and nobody waits for it. */
+  #connected: Deferred<void> | undefined;
+  /** Called when it is up, also after an outage. */
   readonly #onUp = new Set<() => void>();
   /** Runs from the first wait until the outage; unref'd. */
   #timer: Timer | undefined;
@@ -45,35 +45,35 @@ export class LinkWatch {
     this.#listener = listener;
   }
 
-  /** Why the link is not up, as far as that is known. */
+  /** Why the link is not up, if known. */
   get error(): Error {
     return this.#outage ?? this.#link.error ?? new Error('The client has no connection');
   }
 
   /** Resolves when the link is up. Rejects with the client's error when there is an outage. */
-  opened(): Promise<void> {
+  connected(): Promise<void> {
     return this.#link.isUp ? Promise.resolve() : this.#begin().promise;
   }
 
-  /** Calls the listener when the link is up, however long that takes. Returns what takes that back. */
+  /** Calls the listener when the link is up, however long that takes. Returns a function that unsubscribes. */
   onceUp(listener: () => void): () => void {
     this.#onUp.add(listener);
     this.#begin();
     return () => this.#onUp.delete(listener);
   }
 
-  /** Stops watching. What waits fails. */
+  /** Stops watching. Waiting callers fail. */
   close(): void {
     this.#end();
-    this.#opened?.reject(this.error);
-    this.#opened = undefined;
+    this.#connected?.reject(this.error);
+    this.#connected = undefined;
     this.#onUp.clear();
   }
 
   #begin(): Deferred<void> {
-    if (this.#opened !== undefined) return this.#opened;
+    if (this.#connected !== undefined) return this.#connected;
     const opened = new Deferred<void>(true);
-    this.#opened = opened;
+    this.#connected = opened;
     outsideRequests(() => {
       this.#unlisten = this.#link.onceUp(() => this.#up());
       if (this.#link.isEnded) this.#down();
@@ -86,8 +86,8 @@ export class LinkWatch {
     this.#end();
     this.#outage = undefined;
     this.#listener?.onUp();
-    this.#opened?.resolve();
-    this.#opened = undefined;
+    this.#connected?.resolve();
+    this.#connected = undefined;
     const listeners = [...this.#onUp];
     this.#onUp.clear();
     for (const listener of listeners) listener();
@@ -96,7 +96,7 @@ export class LinkWatch {
   #down(): void {
     this.#outage = this.error;
     this.#listener?.onDown(this.#outage);
-    this.#opened?.reject(this.#outage);
+    this.#connected?.reject(this.#outage);
   }
 
   #end(): void {

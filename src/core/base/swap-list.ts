@@ -1,11 +1,11 @@
-/** An item of a list. `place` is its index there, or -1 if it is in none. */
+/** An item of a `SwapList`. `listIndex` is its index there, or -1 if it is in none. */
 export interface Listed {
-  place: number;
+  listIndex: number;
 }
 
 /**
- * A set without an order, for items that come and go with every call. A `Set` would cost more memory: each time that it grows,
- * its old table survives, and keeps the items from being collected early.
+ * An unordered set, for items that each call adds and removes. A `Set` would cost more memory: each time it grows,
+ * its old table survives and keeps the items from being collected early.
  */
 export class SwapList<T extends Listed> implements Iterable<T> {
   readonly #items: T[] = [];
@@ -15,29 +15,29 @@ export class SwapList<T extends Listed> implements Iterable<T> {
   }
 
   has(item: T): boolean {
-    return item.place >= 0;
+    return item.listIndex >= 0;
   }
 
   add(item: T): void {
-    if (item.place >= 0) return;
-    item.place = this.#items.length;
+    if (item.listIndex >= 0) return;
+    item.listIndex = this.#items.length;
     this.#items.push(item);
   }
 
-  /** Returns whether the item was there. The last item takes its place. */
+  /** Returns whether the item was there. The last item moves to its index. */
   delete(item: T): boolean {
-    const { place } = item;
+    const { listIndex: place } = item;
     if (place < 0) return false;
-    item.place = -1;
+    item.listIndex = -1;
     const last = this.#items.pop() as T;
     if (last !== item) {
       this.#items[place] = last;
-      last.place = place;
+      last.listIndex = place;
     }
     return true;
   }
 
-  /** Iterates over a copy: items may come and go meanwhile. */
+  /** Iterates over a copy: items may be added and removed meanwhile. */
   [Symbol.iterator](): Iterator<T> {
     return [...this.#items].values();
   }

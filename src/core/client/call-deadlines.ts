@@ -5,7 +5,7 @@ import { type Listed, SwapList } from '../base/swap-list.ts';
 import { hasCode, LockStoreError } from '../model/errors.ts';
 
 class PendingCall implements Listed {
-  place = -1;
+  listIndex = -1;
   readonly operation: string;
   readonly sentMs: number;
   readonly dueMs: number;
@@ -20,14 +20,14 @@ class PendingCall implements Listed {
 }
 
 /**
- * Gives each store call a deadline of its own; the client library is never trusted to settle. One timer serves all calls:
+ * Gives each store call a deadline, since a client library may never settle its promise. One timer serves all calls:
  * a call starts it, it is started again while any call is pending, `close` clears it once none is. It is unref'd.
  */
 export class CallDeadlines {
   readonly #clock: Clock;
   readonly #pending = new SwapList<PendingCall>();
   readonly #alarm: Alarm;
-  /** Runs from when a deadline has passed until replies that are there already have been read; cleared with the alarm. */
+  /** Runs from a passed deadline until replies that have arrived are read; cleared with the alarm. */
   #lastRound: Timer | undefined;
   #isClosed = false;
 
@@ -37,8 +37,8 @@ export class CallDeadlines {
   }
 
   /**
-   * Makes a call. `onError` is called with a `LockStoreError` if it failed, or did not return in `timeoutMs`; the call may
-   * still take effect then, and the caller must undo it. `onReply` is called with the reply, however late it comes.
+   * Makes a call. `onError` is called with a `LockStoreError` if it failed, or did not return within `timeoutMs`; the call may
+   * still take effect then, and the caller must undo it. `onReply` is called with the reply, however late it is.
    */
   start<T>(
     operation: string,
@@ -48,7 +48,7 @@ export class CallDeadlines {
     onReply: (reply: T) => void,
     onError: (error: LockStoreError) => void,
   ): void {
-    // First: the rest can be done while the store works.
+    // Before the rest, which can be done while the store works.
     const reply = callSafely(call);
     const pending = new PendingCall(operation, sent.monoMs, sent.monoMs + timeoutMs, onError);
     this.#pending.add(pending);
@@ -92,9 +92,9 @@ export class CallDeadlines {
   }
 
   /**
-   * One more round: after a blocked event loop timers come first, and the reply may be there already. And a microtask: fake
-   * timers that are advanced synchronously let no reply of a store in memory come in between. They may have gone far beyond
-   * this time by then, and the replies to later calls come after the microtask.
+   * Waits one more round: after a blocked event loop timers run first, and the reply may have arrived already. Then a
+   * microtask: fake timers that are advanced synchronously leave no room for a reply of a store in memory. They may be far
+   * beyond `nowMs` then, and the replies to later calls arrive after the microtask.
    */
   #onDue(): void {
     this.#lastRound = this.#clock.after(0, () => {

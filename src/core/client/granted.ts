@@ -4,20 +4,20 @@ import { LockStoreError } from '../model/errors.ts';
 import type { WaiterGrant } from '../model/store.ts';
 import type { NamedLock } from './store-client.ts';
 
-/** What the store said when it granted, on this machine's clocks. */
+/** A grant of the store, on this machine's clocks. */
 export interface Granted {
   readonly fence: number;
   readonly deadline: Deadline;
   readonly receivedAt: Instant;
-  /** Handed off: the lease is a claim until its first renewal. */
+  /** Whether it was handed off: the lease is a claim until its first renewal. */
   readonly isClaim: boolean;
-  /** How many other holds its family has in the store; undefined if the store did not say. */
+  /** How many other holds its family has in the store; undefined if the reply has no number. */
   readonly otherHolds: number | undefined;
   /** How many of those have the very same owner. */
   readonly equalHolds: number | undefined;
 }
 
-/** A reply about a lock: when its call was sent, and what the store's clock said when it answered. */
+/** When the call of a reply was sent, and the store's time in that reply. */
 export interface ReplyTimestamp {
   readonly sent: Instant;
   readonly nowMs: number;
@@ -30,8 +30,8 @@ interface GrantReply {
 }
 
 /**
- * A grant in the reply to its own call; undefined if its lease was over on arrival. It lasts no longer than the `leaseMs`
- * that were asked for, even if the store says so after its clock was set back.
+ * A grant in the reply to its own call; undefined if its lease had expired on arrival. It never lasts longer than the
+ * requested `leaseMs`, even if the store's clock was set back.
  */
 export function grantedByReply(
   { grant, nowMs }: GrantReply,
@@ -40,22 +40,22 @@ export function grantedByReply(
   leaseMs: number,
 ): Granted | undefined {
   const deadline = leaseDeadline(sent, Math.min(grant.endMs - nowMs, leaseMs));
-  // Not `<= 0`, nor `<` below: an end that is not a number is over.
+  // Not `<= 0`, nor `<` below: an end that is not a number counts as expired.
   if (!(remainingMs(receivedAt, deadline) > 0)) return undefined;
   const { fence, isClaim, otherHolds, equalHolds } = grant;
   return { fence, deadline, receivedAt, isClaim, otherHolds, equalHolds };
 }
 
-/** The error for a grant that was over when it arrived. */
+/** The error for a grant whose lease had expired when it arrived. */
 export function grantedTooLate({ key, category }: NamedLock): LockStoreError {
   const message = 'The lock store replied after the lease had expired; raise `leaseMs`';
   return new LockStoreError(message, { key, category, outcome: 'unknown' });
 }
 
 /**
- * A claim that came by message, or in the reply to another call. Its deadline follows from the latest reply about its
- * lock, and is never later than `claimMs` after the message came. Undefined if it can't be shown to have a third of the
- * claim left: the store must be asked.
+ * A claim from a message, or from the reply to another call. Its deadline follows from the latest reply about its lock, and
+ * is never later than `claimMs` after the message arrived. Undefined unless a third of the claim is certainly left: then only
+ * the store knows.
  */
 export function grantedByMessage(
   grant: WaiterGrant,

@@ -6,19 +6,19 @@ interface Held {
 
 const maxKeys = 256;
 const maxCategories = 64;
-/** The share of the newest hold in a mean: some ten holds are remembered. */
+/** The share of the newest hold in a mean, which thereby covers about ten holds. */
 const newest = 0.2;
 
 /**
- * How long the holds of this process lasted lately: decaying means of each key, of each category and of all. They say when
- * another try for a key is worth it, better than the lease does.
+ * How long recent holds of this process lasted: decaying means of each key, of each category and of all. They predict better
+ * than the lease when to try a key again.
  */
 export class HoldTimes {
   readonly #keys = new Means<string>(maxKeys);
   readonly #categories = new Means<string | undefined>(maxCategories);
   #all: number | undefined;
 
-  /** A hold was released after so long. */
+  /** Records a hold that was released. */
   record({ id, category }: Held, heldMs: number): void {
     this.#keys.add(id, heldMs);
     this.#categories.add(category, heldMs);
@@ -31,7 +31,7 @@ export class HoldTimes {
   }
 }
 
-/** Means of the `max` keys that were used last, at least, and of as many more. No key is removed alone: that costs more. */
+/** Means of the `max` to `2 * max` keys used last. Keys are dropped together: to drop each alone costs more. */
 class Means<K> {
   readonly #max: number;
   #newer = new Map<K, number>();

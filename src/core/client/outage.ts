@@ -4,9 +4,9 @@ import { LockStoreError } from '../model/errors.ts';
 import type { Events } from '../model/events.ts';
 
 /**
- * Whether the store can be reached, with one event when that ends and one when it begins again. A store that has a `link`
- * knows; calls wait for it or fail at once. Without a link, calls are made all the same: one that fails for want of a server
- * begins an outage, and one that is answered ends it.
+ * Whether the store can be reached; emits one event when an outage begins and one when it ends. If the store has a `link`,
+ * calls wait for it or fail at once. Without a link, every call is made: a call that finds no server begins an outage, and a
+ * reply ends it.
  */
 export class Outage {
   readonly #events: Events;
@@ -14,10 +14,10 @@ export class Outage {
   readonly #link: Link | undefined;
   readonly #watch: LinkWatch | undefined;
   #since: Instant | undefined;
-  /** Since calls began to wait: the first of them fail when the outage becomes known. */
+  /** Counted from when calls began to wait: the first of them fail when the outage begins. */
   #failedCalls = 0;
 
-  /** A call waits for `patienceMs` at most, while there is no outage yet. */
+  /** Before an outage, a call waits for `patienceMs` at most. */
   constructor(link: Link | undefined, events: Events, clock: Clock, patienceMs: number) {
     this.#events = events;
     this.#clock = clock;
@@ -27,22 +27,22 @@ export class Outage {
   }
 
   /** Whether a call can be made now. */
-  get isOpen(): boolean {
+  get isConnected(): boolean {
     return this.#link?.isUp ?? true;
   }
 
   /** Whether there is an outage: the store could not be reached for a while. */
-  get isKnown(): boolean {
+  get isDown(): boolean {
     return this.#since !== undefined;
   }
 
   /** Resolves when calls can be made. Rejects when there is an outage. */
-  async opened(): Promise<void> {
-    await this.#watch?.opened();
+  async connected(): Promise<void> {
+    await this.#watch?.connected();
   }
 
-  /** Calls the listener when calls can be made, however long that takes. Returns what takes that back. */
-  onceOpen(listener: () => void): () => void {
+  /** Calls the listener when calls can be made, however long that takes. Returns a function that unsubscribes. */
+  onceConnected(listener: () => void): () => void {
     return this.#watch?.onceUp(listener) ?? (() => undefined);
   }
 
@@ -52,23 +52,23 @@ export class Outage {
     return new LockStoreError(message, { cause: this.#watch?.error, outcome: 'not-applied' });
   }
 
-  /** The cause of a call that was not answered, if the connection has gone. */
+  /** Why a call got no reply, if the connection is gone. */
   get cause(): Error | undefined {
-    return this.isOpen ? undefined : this.#watch?.error;
+    return this.isConnected ? undefined : this.#watch?.error;
   }
 
-  /** A call was answered. */
+  /** Call it after each reply. */
   onReply(): void {
     if (this.#since !== undefined && this.#watch === undefined) this.#end();
   }
 
-  /** A call has failed. */
+  /** Call it after each failure. */
   onFailure(error: LockStoreError): void {
     if (this.#watch === undefined && this.#since === undefined) {
       const reason = connectionErrorOf(error.cause);
       if (reason !== undefined) this.#begin(reason);
     }
-    if (this.#since !== undefined || !this.isOpen) this.#failedCalls += 1;
+    if (this.#since !== undefined || !this.isConnected) this.#failedCalls += 1;
   }
 
   close(): void {
@@ -92,7 +92,7 @@ export class Outage {
 /** Codes of Node's system errors, and the SQLSTATE classes of a connection that failed and of a server that shuts down. */
 const connectionCode = /^(E(CONN\w+|PIPE|TIMEDOUT|NOTFOUND|AI_AGAIN|HOSTUNREACH|NETUNREACH)|08\w{3}|57P0[123])$/;
 
-/** The error in a chain of causes that says that there is no connection to a server. */
+/** The error in a chain of causes that means a missing connection. */
 function connectionErrorOf(cause: unknown): Error | undefined {
   for (let error = cause, depth = 0; error instanceof Error && depth < 8; error = error.cause, depth++) {
     if (connectionCode.test(String((error as NodeJS.ErrnoException).code))) return error;

@@ -7,22 +7,21 @@ import type { CallTarget, ReleaseCallbacks } from './store-client.ts';
 
 const firstRetryMs = 50;
 const lastRetryMs = 1_000;
-/** So many releases without a reply are remembered, the newest ones. */
+/** At most this many releases without a reply are remembered, the newest ones. */
 const maxUnanswered = 10_000;
 
 /** What a release ends: a hold or a place in the queue, and how long its lease can last. */
 export interface ReleaseTarget extends CallTarget {
   readonly leaseMs: number;
-  /** Whether no acquire of its hold id can reach the store later, and nobody needs the status: then nothing is remembered. */
+  /** Whether no acquire of its hold id is in flight and nobody needs the status: then the store remembers nothing. */
   readonly isSettled?: boolean;
 }
 
-/** Releases holds and queue entries, and tries again until the store has answered or nothing can be left there. */
+/** Releases holds and queue entries, and tries again until the store has replied or nothing can be left there. */
 export class Releases {
   readonly #access: StoreAccess;
   /**
-   * By hold id: releases that the store never answered. A process that comes back to a queue after an outage finds its old
-   * entries there, and they are granted with the others.
+   * By hold id: releases without a reply. After an outage, the store may still have such an entry in its queue, and grant it.
    */
   readonly #unanswered = new Map<string, ReleaseTarget>();
   readonly #inFlight = new InFlight();
@@ -32,8 +31,8 @@ export class Releases {
   }
 
   /**
-   * Releases a hold or cancels a waiter. After `storeTimeoutMs` without a reply it calls `onError`, once, and tries on in the
-   * background: `onStatus` and `onSettled` may follow then. That it failed is told by one `storeError` event.
+   * Releases a hold or cancels a waiter. After `storeTimeoutMs` without a reply it emits one `storeError` event, calls
+   * `onError` once, and keeps trying in the background: `onStatus` and `onSettled` may follow.
    */
   release(target: ReleaseTarget, callbacks: ReleaseCallbacks): void {
     const sent = this.#access.clock.now();
@@ -48,12 +47,12 @@ export class Releases {
     });
   }
 
-  /** As `release`, if nobody waits for it: a failure is told by no event. */
+  /** Releases in the background. Emits no event if it fails. */
   releaseInBackground(target: ReleaseTarget): void {
     this.release(target, silent);
   }
 
-  /** Releases a late grant, if the release of its hold id was never answered. Returns whether it was. */
+  /** Releases a late grant, if the release of its hold id got no reply. Returns whether that is so. */
   releaseLate(holdId: string): boolean {
     const target = this.#unanswered.get(holdId);
     if (target === undefined) return false;
@@ -62,7 +61,7 @@ export class Releases {
     return true;
   }
 
-  /** How long the store has to remember a hold id: as long as its lease may last, or calls about it may arrive. */
+  /** How long the store must remember a released hold id: as long as its lease may last, or calls about it may arrive. */
   tombstoneMs(leaseMs: number): number {
     return Math.max(leaseMs, 3 * this.#access.settings.storeTimeoutMs);
   }
@@ -91,17 +90,17 @@ export class Releases {
       if (error === undefined) return;
       if (callbacks !== silent) client.report('release', target, error);
       callbacks.onError(error);
-      isTold = true;
+      hasReported = true;
     };
-    let isTold = false;
-    // The caller waits for one deadline, however many tries fit in. Cleared when the tries are over.
+    let hasReported = false;
+    // The caller waits for one deadline, however many tries fit in. Cleared after the last try.
     const timer = clock.after(settings.storeTimeoutMs - elapsedMs(start, sent), fail);
     for (
       let pauseMs = firstRetryMs;
       error !== undefined && leftMs() > 0;
       pauseMs = Math.min(2 * pauseMs, lastRetryMs)
     ) {
-      if (client.outage.isOpen) await pause(clock, pauseMs * (0.5 + clock.jitter()));
+      if (client.outage.isConnected) await pause(clock, pauseMs * (0.5 + clock.jitter()));
       else await this.#connected(leftMs());
       error = await this.#sendAgain(target, callbacks);
     }
@@ -110,7 +109,7 @@ export class Releases {
     if (error === undefined) return;
     this.#unanswered.set(target.request.holdId, target);
     if (this.#unanswered.size > maxUnanswered) this.#unanswered.delete(this.#unanswered.keys().next().value as string);
-    if (!isTold) fail();
+    if (!hasReported) fail();
     callbacks.onSettled();
   }
 
@@ -137,7 +136,7 @@ export class Releases {
         resolve();
       };
       const timer = this.#access.clock.after(ms, done);
-      const stop = this.#access.client.outage.onceOpen(done);
+      const stop = this.#access.client.outage.onceConnected(done);
     });
   }
 }

@@ -38,12 +38,12 @@ export interface NamedLock {
   readonly category: string | undefined;
 }
 
-/** What a call about a hold or a waiter is about. */
+/** The hold or waiter of a call. */
 export interface CallTarget extends NamedLock {
   readonly request: HoldRequest;
 }
 
-/** One acquire, as the store is asked for it. */
+/** One acquire, as it is sent to the store. */
 export interface AcquireCall extends CallTarget {
   readonly leaseMs: number;
   /** 0 asks once and is not queued. */
@@ -52,18 +52,18 @@ export interface AcquireCall extends CallTarget {
 }
 
 /**
- * What a reply about a lock says of claims: grants to waiters of this process that are not renewed yet. Returns a promise if
- * some of these waiters are told in later rounds of the event loop; it resolves when all have been told.
+ * Receives the claims in a reply about a lock: grants to waiters of this process that are not renewed yet. Returns a promise
+ * if some of these waiters get theirs in later rounds of the event loop; it resolves when all have them.
  */
 export type OnClaims = (id: string, sent: Instant, reply: AcquireReply | ReleaseReply) => Promise<void> | undefined;
 
-/** How the caller of a release hears of it. */
+/** Callbacks of a release. */
 export interface ReleaseCallbacks {
   /** Called first, with the store's status, and whether an earlier call may have released it already. */
   onStatus(status: ReleaseReply['status'], isRepeat: boolean): void;
   /**
-   * Called last, in any case: after the waiters of this process that were handed the lock have been told, or when the
-   * release is no longer repeated.
+   * Always called last: after the waiters of this process that were handed the lock have it, or when the release is no
+   * longer repeated.
    */
   onSettled(): void;
   onError(error: LockStoreError): void;
@@ -71,12 +71,12 @@ export interface ReleaseCallbacks {
 
 /**
  * All calls of one `Locks` to its store. Each call has a deadline, and is made only while the store has a connection. The
- * error of a failed call names the key: a store knows a lock by its encoded name alone. What a caller of the `Locks` waits
- * for, and does not get, is told by one `storeError` event.
+ * error of a failed call names the key: a store knows a lock by its encoded name alone. Emits one `storeError` event when a
+ * call that the application waits for fails.
  *
  * Acquires, renewals and releases take callbacks. With promises these files had 86 lines less, but in memory a `lock.run` took
  * 1.06 of the CPU, and a hand-off to one of 32 waiters 1.24; a failure by timeout continued in the async context of a request; and
- * the next holder heard of its grant before the event `released`.
+ * the next holder got its grant before the event `released`.
  */
 export class StoreClient {
   readonly #store: LockStore;
@@ -88,7 +88,7 @@ export class StoreClient {
   readonly outage: Outage;
   /** How long a process counts as live after a call about a key, in milliseconds. */
   readonly livenessMs: number;
-  /** The edges of the store, with deadlines: for a store that has them. Their callers report failures, once a search. */
+  /** The store's edges, with a deadline for each call; unusable if the store has none. Callers report failures. */
   readonly edges: EdgeStore;
   /** The one listener for claims: any reply may carry them. Set by the pending acquires. */
   onClaims: OnClaims = () => undefined;
@@ -113,7 +113,7 @@ export class StoreClient {
     return this.#store.list !== undefined;
   }
 
-  /** Sends an acquire, or a poll: that is the same call again. A failure is told by no event. */
+  /** Sends an acquire. A poll is the same call, sent again. Emits no event if it fails. */
   acquire(
     call: AcquireCall,
     { sent, timeoutMs }: CallTime,
@@ -135,7 +135,7 @@ export class StoreClient {
     );
   }
 
-  /** Sends a renewal. A failure is told by no event. A late reply may follow `onError`. */
+  /** Sends a renewal. Emits no event if it fails. A late reply may follow `onError`. */
   renew(
     target: CallTarget,
     terms: RenewTerms,
@@ -148,8 +148,8 @@ export class StoreClient {
   }
 
   /**
-   * Sends a release. A failure is told by no event. `onError` may be followed by a late reply, which is told to nobody but
-   * the waiters.
+   * Sends a release. Emits no event if it fails. A reply after `onError` calls nothing back, but still wakes the waiters that
+   * it grants.
    */
   release(
     target: CallTarget,
@@ -162,10 +162,10 @@ export class StoreClient {
     const call = (): Promise<ReleaseReply> => this.#store.release(request, terms);
     const replied = (reply: ReleaseReply): void => {
       if (!hasFailed) onStatus(reply.status, reply.mayHaveArrivedBefore === true);
-      // The next holder goes on first, since others wait for it: its code runs one microtask after its grant.
-      const told = this.onClaims(request.id, sent, reply);
+      // The next holder continues first, since others wait for it: its code runs one microtask after its grant.
+      const delivered = this.onClaims(request.id, sent, reply);
       if (hasFailed) return;
-      if (reply.claims.length > 0) void Promise.resolve(told).then(onSettled);
+      if (reply.claims.length > 0) void Promise.resolve(delivered).then(onSettled);
       else onSettled();
     };
     this.#start('release', sent, this.#timeoutMs, call, replied, (failure) => {
@@ -191,12 +191,12 @@ export class StoreClient {
     return this.#run('inspect', name, () => this.#store.inspect(name.id));
   }
 
-  /** As `inspect`, for what an error may add. A failure is told by no event. */
+  /** Inspects a lock for the details of an error. Emits no event if it fails. */
   look(id: string, timeoutMs: number): Promise<InspectReply> {
     return this.#send('inspect', this.#clock.now(), timeoutMs, () => this.#store.inspect(id));
   }
 
-  /** Reads a lock that is nobody's. Rejects with a `LockStoreError`. */
+  /** Reads a lock that nobody holds. Rejects with a `LockStoreError`. */
   async ping(id: string, timeoutMs: number = this.#timeoutMs): Promise<void> {
     await this.#run('ping', undefined, () => this.#store.inspect(id), this.#clock.now(), timeoutMs);
   }
@@ -224,19 +224,19 @@ export class StoreClient {
     return this.#deadlines.run(operation, this.#clock.now(), timeoutMs, () => promise);
   }
 
-  /** Tells that something failed for which a caller waits. */
+  /** Emits the failure of a call that the application waits for. */
   report(operation: string, lock: NamedLock | undefined, error: Error): void {
     this.#events.emit('storeError', { operation, key: lock?.key, category: lock?.category, error });
   }
 
   /**
-   * Tells that something failed in the background, unless an outage is the reason: that has an event of its own. Returns
-   * whether it told.
+   * Emits a failure in the background, unless an outage is the reason, which has its own event. Returns whether it was
+   * emitted.
    */
   reportBackground(operation: string, lock: NamedLock | undefined, error: Error): boolean {
-    const tells = this.outage.isOpen && !this.outage.isKnown;
-    if (tells) this.report(operation, lock, error);
-    return tells;
+    const isNews = this.outage.isConnected && !this.outage.isDown;
+    if (isNews) this.report(operation, lock, error);
+    return isNews;
   }
 
   close(): void {
@@ -281,20 +281,20 @@ export class StoreClient {
       outage.onReply();
       onReply(reply);
     };
-    if (outage.isOpen) {
+    if (outage.isConnected) {
       this.#deadlines.start(operation, sent, timeoutMs, call, replied, onError);
       return;
     }
     let isMade = false;
-    let isOver = false;
+    let hasFailed = false;
     const callLater = async (): Promise<T> => {
-      await outage.opened();
-      if (isOver) throw outage.notSent(operation);
+      await outage.connected();
+      if (hasFailed) throw outage.notSent(operation);
       isMade = true;
       return call();
     };
     this.#deadlines.start(operation, sent, timeoutMs, callLater, replied, (failure) => {
-      isOver = true;
+      hasFailed = true;
       onError(isMade ? failure : outage.notSent(operation));
     });
   }

@@ -2,7 +2,7 @@ import { elapsedMs, type Instant, outsideRequests, type Timer } from '../base/cl
 import type { StoreListener, Unsubscribe } from '../model/store.ts';
 import type { StoreAccess } from './access.ts';
 
-/** This process's stream of store messages: asked for before the first waiter is queued, tried again if refused. */
+/** This process's stream of store messages: begun before the first waiter is queued, tried again if refused. */
 export class Subscription {
   readonly #access: StoreAccess;
   readonly #listener: StoreListener;
@@ -13,10 +13,10 @@ export class Subscription {
   #retryTimer: Timer | undefined;
   /** Whether messages arrive. Only this class sets it. */
   isInForce = false;
-  /** Whether a fault was told since messages arrived last. */
+  /** Whether a fault was reported since messages arrived last. */
   #isFaulty = false;
 
-  /** `onInForce` is called when the stream has begun: messages before that were missed. */
+  /** `onInForce` is called when the stream has begun: earlier messages were missed. */
   constructor(access: StoreAccess, listener: StoreListener, onInForce: () => void) {
     this.#access = access;
     this.#listener = listener;
@@ -30,11 +30,11 @@ export class Subscription {
     const leftMs = budgetMs - elapsedMs(now, this.#askedAt ?? now);
     if (leftMs <= 0) return;
     await this.#access.client.within('subscribe', leftMs, pending).catch(() => {
-      // Late: it may still come. Refused: `#ask` has reported it.
+      // Late: it may still begin. Refused: `#ask` has reported it.
     });
   }
 
-  /** The stream has a fault, or was refused: told by one event until messages arrive again, and by none in an outage. */
+  /** Reports a fault of the stream once until messages arrive again; never during an outage. */
   onFault(error: Error): void {
     if (this.#isFaulty) return;
     this.#isFaulty = this.#access.client.reportBackground('subscribe', undefined, error);
@@ -44,7 +44,7 @@ export class Subscription {
     this.#isFaulty = false;
   }
 
-  /** Ends it; the store closes what it opened for it. */
+  /** Ends it; the store closes the connections that it opened for it. */
   async end(): Promise<void> {
     const pending = this.#pending;
     this.isInForce = false;

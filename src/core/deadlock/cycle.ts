@@ -3,7 +3,7 @@ import type { EdgeStore, WaitEdge, WaitReply } from '../model/store.ts';
 
 type Hold = WaitReply['holds'][number];
 
-/** A wait, as the store told of it: since when it stands in its queue, and who holds the key. */
+/** A wait, as read from the store: since when it is queued, and the holds of the key. */
 export interface KnownWait {
   readonly edge: WaitEdge;
   readonly sinceMs: number;
@@ -17,14 +17,14 @@ export interface Link {
   readonly hold: Hold;
 }
 
-/** A search ends at so many owners: a longer or wider cycle is not found. */
+/** A search ends at this many owners: a longer or wider cycle is not found. */
 const maxOwners = 64;
-/** So many waits of one level are looked up, if the branches of a few owners have very many. */
+/** At most this many waits of one level are looked up: the branches of a few owners may have very many. */
 const maxWaits = 256;
 
 /**
- * Reads what the holders of a lock wait for, and the holders of that, and so on, by owner. All reads of one level travel
- * together. What it returns need not have been there at the same time.
+ * Reads the waits of a lock's holders, the waits of those keys' holders, and so on, by owner. All reads of one level travel
+ * together. The waits that it returns need not have existed at the same time.
  */
 export async function readWaits(store: EdgeStore, holds: readonly Hold[]): Promise<Map<string, KnownWait[]>> {
   const waits = new Map<string, KnownWait[]>();
@@ -39,7 +39,7 @@ export async function readWaits(store: EdgeStore, holds: readonly Hold[]): Promi
     owners = [];
     for (const [index, { owner, edge }] of steps.entries()) {
       const reply = replies[index] as WaitReply;
-      // A wait that is over makes no cycle.
+      // A wait that has ended makes no cycle.
       if (reply.sinceMs === undefined) continue;
       waits.set(owner, [...(waits.get(owner) ?? []), { edge, sinceMs: reply.sinceMs, holds: reply.holds }]);
       owners.push(...unseen(reply.holds, seen).map((hold) => hold.owner));
@@ -49,8 +49,8 @@ export async function readWaits(store: EdgeStore, holds: readonly Hold[]): Promi
 }
 
 /**
- * Searches what is known for a cycle in which all other waits were queued before `own`, the wait of `owners`, and returns it
- * from there on. The links of the cycle need not have stood at the same time.
+ * Searches the known waits for a cycle in which all others were queued before `own`, the wait of `owners`, and returns it from
+ * there on. Its links need not have existed at the same time.
  */
 export function findCycle(
   own: KnownWait,
@@ -83,7 +83,7 @@ export function findCycle(
   return undefined;
 }
 
-/** Whether every wait of a cycle, and every hold that it is for, is still the one that was seen. */
+/** Whether every wait of a cycle, and the hold that it waits for, still exist. */
 export async function stands(store: EdgeStore, cycle: readonly Link[]): Promise<boolean> {
   const replies = await Promise.all(cycle.map(({ edge }) => store.wait(edge.request)));
   return cycle.every(({ sinceMs, hold }, index) => {

@@ -6,14 +6,14 @@ import type { Waiter, WaitQueue } from '../wait/local-queue.ts';
 import type { Refuse, WaitObserver } from '../wait/observer.ts';
 import { findCycle, type KnownWait, readWaits, stands } from './cycle.ts';
 
-/** A wait of this process, as the store was told of it. */
+/** A wait of this process, as published in the store. */
 interface PublishedWait {
   readonly edge: WaitEdge;
-  /** The owners under which it may stand in the store. */
-  readonly told: Set<string>;
-  /** Those under which it does. */
-  confirmed: readonly string[];
-  /** When it must be told again, on the monotonic clock: edges do not last for ever. */
+  /** The owners whose edge was sent: it may be in the store. */
+  readonly sentFor: Set<string>;
+  /** The owners whose edge the store confirmed. */
+  storedFor: readonly string[];
+  /** When it must be published again, on the monotonic clock: edges expire. */
   dueMs: number;
   isPublishing: boolean;
 }
@@ -23,34 +23,34 @@ interface KeySearch {
   isRunning: boolean;
   /** Whether a wait was published while it ran. */
   isDue: boolean;
-  /** Whether a failure was told since the last poll. */
-  isReported: boolean;
+  /** Whether a failure was reported since the last poll. */
+  wasFailureReported: boolean;
   /** The holds that were seen last. */
   holds: WaitReply['holds'];
   /** When a wait was published, or a new hold was seen. */
-  changedMs: number;
-  /** When the last search began that read all. */
-  searchedMs: number;
-  /** Whether it found that the holders wait for nothing. */
-  isLeaf: boolean;
+  lastChangeMs: number;
+  /** When the last complete search began. */
+  lastFullSearchMs: number;
+  /** Whether that search found that the holders wait for nothing. */
+  holdersAreIdle: boolean;
   /** Counts the searches in which nothing could have changed. */
-  quiet: number;
+  skippedSearches: number;
 }
 
-/** An edge lasts no longer than its wait, and an edge that lasts for longer than this is told again after half of it. */
+/** An edge lasts for its wait, but no longer than this: then it is published again after half of this time. */
 const maxEdgeMs = 3_600_000;
-/** Of so many quiet searches, one reads what a holder waits for, in place of who holds the key. */
+/** Every 8th skipped search reads the edges of one holder instead of the key's holds. */
 const recheckEvery = 8;
 
 /**
- * Finds deadlocks of the waiters here, over all processes. A waiter that others may wait for publishes its edge before the
- * search, so that the last one of a cycle to publish sees the whole cycle; the others see it at their next poll. A waiter is
- * the victim only of cycles in which it was queued last: so each cycle has one victim, without a word between the processes.
+ * Finds deadlocks of this process's waiters, over all processes. A waiter that others may wait for publishes its edge before
+ * the search: the last one of a cycle to publish sees the whole cycle, the others see it at their next poll. A waiter is the
+ * victim only of cycles in which it was queued last. Each cycle thus has one victim, without messages between processes.
  *
  * One search at a time serves all waiters of a key. If the holders wait for nothing, a wait that one of them begins later is
- * queued later, and then it is the later wait that searches. So while no wait was published and no hold came for a while, a
- * search reads only who holds the key; sometimes, in place of that, what one of the holders waits for, in turn: that may have
- * been published very late. While the store fails, nothing is found.
+ * queued later, and searches itself. Therefore, if no wait was published and no hold began for a while, a search reads only
+ * the key's holds. Every 8th of these reads the waits of one holder instead, which may have been published very late. While the
+ * store fails, nothing is found.
  */
 export class Deadlocks implements WaitObserver {
   readonly #access: StoreAccess;
@@ -65,8 +65,8 @@ export class Deadlocks implements WaitObserver {
   }
 
   /**
-   * Publishes a wait that has begun, and searches then. Costs nothing if nobody can wait for the waiter. A waiter for a permit
-   * waits for any of several owners: that is no edge.
+   * Publishes a wait, then searches. Costs nothing if nobody can wait for the waiter. A waiter for a permit waits for any of
+   * several owners: that is no edge.
    */
   onWaiting(waiter: Waiter): void {
     if (waiter.state !== 'waiting' || waiter.task.request.mode === 'permit') return;
@@ -74,26 +74,26 @@ export class Deadlocks implements WaitObserver {
     if (owners.length > 0) this.#publish(waiter, owners);
   }
 
-  /** Publishes what is to be published by now, and searches. */
+  /** Publishes the waits that are due, and searches. */
   onPolled(queue: WaitQueue): void {
     const search = this.#searches.get(queue);
-    if (search !== undefined) search.isReported = false;
+    if (search !== undefined) search.wasFailureReported = false;
     for (const waiter of queue.waiters) this.onWaiting(waiter);
     if (search !== undefined) this.#searchNow(queue);
   }
 
-  /** The store had lost the wait, and perhaps its edge: it was queued anew. */
+  /** The store had lost the wait, and perhaps its edge. */
   onRequeued(waiter: Waiter): void {
     const published = this.#published.get(waiter);
-    if (published !== undefined) published.confirmed = [];
+    if (published !== undefined) published.storedFor = [];
   }
 
   /** Removes the edge of the wait. */
-  onOver(waiter: Waiter): void {
+  onEnded(waiter: Waiter): void {
     const published = this.#published.get(waiter);
     if (published === undefined) return;
     this.#published.delete(waiter);
-    const { edge, told } = published;
+    const { edge, sentFor: told } = published;
     for (const owner of told) this.#edges.clear(owner, edge).catch((error: Error) => this.#report(waiter, error));
   }
 
@@ -101,21 +101,21 @@ export class Deadlocks implements WaitObserver {
     const published = this.#published.get(waiter) ?? unpublished(waiter);
     this.#published.set(waiter, published);
     const now = this.#access.clock.now();
-    if (now.monoMs >= published.dueMs) published.confirmed = [];
-    if (published.isPublishing || owners.every((owner) => published.confirmed.includes(owner))) return;
+    if (now.monoMs >= published.dueMs) published.storedFor = [];
+    if (published.isPublishing || owners.every((owner) => published.storedFor.includes(owner))) return;
     published.isPublishing = true;
     const edgeMs = this.#edgeMs(waiter, now);
-    const told = owners.map((owner) => {
-      published.told.add(owner);
+    const sent = owners.map((owner) => {
+      published.sentFor.add(owner);
       return this.#edges.set(owner, published.edge, edgeMs + this.#access.client.livenessMs);
     });
-    Promise.all(told)
+    Promise.all(sent)
       .then(
         () => {
-          published.confirmed = owners;
+          published.storedFor = owners;
           published.dueMs = edgeMs < maxEdgeMs ? Number.POSITIVE_INFINITY : now.monoMs + edgeMs / 2;
           if (waiter.queue === undefined || waiter.state !== 'waiting') return;
-          this.#searchOf(waiter.queue).changedMs = this.#nowMs;
+          this.#searchOf(waiter.queue).lastChangeMs = this.#nowMs;
           this.#searchNow(waiter.queue);
         },
         (error: Error) => this.#report(waiter, error),
@@ -151,33 +151,33 @@ export class Deadlocks implements WaitObserver {
     const startedMs = this.#nowMs;
     const { holds } = await this.#edges.wait(newest.task.request);
     const before = new Set(search.holds.map(({ holdId }) => holdId));
-    if (holds.some(({ holdId }) => !before.has(holdId))) search.changedMs = startedMs;
+    if (holds.some(({ holdId }) => !before.has(holdId))) search.lastChangeMs = startedMs;
     search.holds = holds;
     if (this.#isQuiet(search)) return;
-    search.searchedMs = startedMs;
+    search.lastFullSearchMs = startedMs;
     const waits = await readWaits(this.#edges, holds);
-    search.isLeaf = waits.size === 0;
+    search.holdersAreIdle = waits.size === 0;
     const closing = new Set([...waits.values()].flat().flatMap((wait) => wait.holds.map(({ owner }) => owner)));
     for (const waiter of waiters) {
       if (this.#confirmedOf(waiter).some((owner) => closing.has(owner))) await this.#judge(waiter, holds, waits);
     }
   }
 
-  /** Whether nothing can have changed since a search that read all, but for what a holder has published very late. */
-  #isQuiet({ isLeaf, searchedMs, changedMs }: KeySearch): boolean {
-    // After so long, each process has published what it had failed to publish.
+  /** Whether nothing can have changed since a complete search, except an edge that was published very late. */
+  #isQuiet({ holdersAreIdle: isLeaf, lastFullSearchMs: searchedMs, lastChangeMs: changedMs }: KeySearch): boolean {
+    // By then each process has published the edges that it had failed to publish.
     return isLeaf && searchedMs >= changedMs + this.#access.client.livenessMs;
   }
 
-  /** Whether this search only read what one holder waits for, and that was nothing. */
+  /** Whether this search only read the edges of one holder, and found none. */
   async #isRechecked(search: KeySearch): Promise<boolean> {
     if (!this.#isQuiet(search)) return false;
-    search.quiet += 1;
-    if (search.quiet % recheckEvery !== 0) return false;
-    const hold = search.holds[(search.quiet / recheckEvery) % search.holds.length];
+    search.skippedSearches += 1;
+    if (search.skippedSearches % recheckEvery !== 0) return false;
+    const hold = search.holds[(search.skippedSearches / recheckEvery) % search.holds.length];
     if (hold === undefined) return false;
-    search.isLeaf = (await this.#edges.of(hold.owner)).length === 0;
-    return search.isLeaf;
+    search.holdersAreIdle = (await this.#edges.of(hold.owner)).length === 0;
+    return search.holdersAreIdle;
   }
 
   /** Refuses a waiter that is the victim of a deadlock. */
@@ -186,14 +186,14 @@ export class Deadlocks implements WaitObserver {
     const { sinceMs } = await this.#edges.wait(edge.request);
     if (sinceMs === undefined) return;
     const found = findCycle({ edge, sinceMs, holds }, this.#confirmedOf(waiter), waits);
-    // Read again once all of it was read: what is the same in both was there at the same time.
+    // Read twice: whatever is the same in both existed at the same time.
     if (found === undefined || !(await stands(this.#edges, found)) || waiter.state !== 'waiting') return;
     const cycle = found.map((link) => ({ traceId: link.edge.traceId, key: link.edge.key }));
     this.#refuse(waiter, new DeadlockError({ key: waiter.task.key, category: waiter.task.category, cycle }));
   }
 
   #confirmedOf(waiter: Waiter): readonly string[] {
-    return this.#published.get(waiter)?.confirmed ?? [];
+    return this.#published.get(waiter)?.storedFor ?? [];
   }
 
   #searchOf(queue: WaitQueue): KeySearch {
@@ -213,11 +213,11 @@ export class Deadlocks implements WaitObserver {
     return this.#access.client.edges;
   }
 
-  /** Once a poll and key: many waiters may have failed together. */
+  /** Once for each poll of a key: many waiters may have failed together. */
   #report({ task, queue }: Waiter, error: Error): void {
     const search = queue && this.#searchOf(queue);
-    if (search?.isReported) return;
-    if (search !== undefined) search.isReported = true;
+    if (search?.wasFailureReported) return;
+    if (search !== undefined) search.wasFailureReported = true;
     this.#access.client.reportBackground('edges', task, error);
   }
 }
@@ -226,18 +226,18 @@ function newSearch(): KeySearch {
   return {
     isRunning: false,
     isDue: false,
-    isReported: false,
+    wasFailureReported: false,
     holds: [],
-    changedMs: Number.NEGATIVE_INFINITY,
-    searchedMs: Number.NEGATIVE_INFINITY,
-    isLeaf: false,
-    quiet: 0,
+    lastChangeMs: Number.NEGATIVE_INFINITY,
+    lastFullSearchMs: Number.NEGATIVE_INFINITY,
+    holdersAreIdle: false,
+    skippedSearches: 0,
   };
 }
 
 function unpublished(waiter: Waiter): PublishedWait {
   const edge = edgeOf(waiter);
-  return { edge, told: new Set(), confirmed: [], dueMs: Number.POSITIVE_INFINITY, isPublishing: false };
+  return { edge, sentFor: new Set(), storedFor: [], dueMs: Number.POSITIVE_INFINITY, isPublishing: false };
 }
 
 function edgeOf({ task: { key, request, work } }: Waiter): WaitEdge {

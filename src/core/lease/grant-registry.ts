@@ -1,8 +1,8 @@
 import { afterTurn, lastedMs, wholeMs } from '../base/clock.ts';
 import { Deferred } from '../base/deferred.ts';
 import { InFlight } from '../base/in-flight.ts';
+import { RoundLimiter, slotsPerRound } from '../base/round-limiter.ts';
 import { inBackground } from '../base/safely.ts';
-import { Turns, turnsPerRound } from '../base/turns.ts';
 import type { StoreAccess } from '../client/access.ts';
 import type { Releases, ReleaseTarget } from '../client/releases.ts';
 import { LockLostError } from '../model/errors.ts';
@@ -12,7 +12,7 @@ import type { HoldRequest } from '../model/store.ts';
 import type { Grant } from './grant.ts';
 import { Watchdog } from './watchdog.ts';
 
-/** So many hold ids are remembered that were taken from holders unknown here, the newest ones. */
+/** At most this many hold ids are remembered that were taken from holders unknown here, the newest ones. */
 const maxTaken = 1_000;
 
 /** This process's grants, from the store's yes to their end: renewed, lost or released. */
@@ -20,11 +20,11 @@ export class GrantRegistry {
   readonly #access: StoreAccess;
   readonly #releases: Releases;
   readonly #watchdog: Watchdog;
-  /** Hold ids from which the key was taken, as the store says, and which are not known here, or not yet. */
+  /** Hold ids that the store reported as lost before this process knew them. */
   readonly #taken = new Set<string>();
   readonly #held = new InFlight();
-  readonly #releaseTurns = new Turns();
-  /** By hold id. Only while messages come that name holds: there may be thousands of both. */
+  readonly #releaseLimiter = new RoundLimiter();
+  /** By hold id. Exists only while messages arrive that name holds: there may be thousands of both. */
   #byHoldId: Map<string, Grant> | undefined;
 
   constructor(access: StoreAccess, releases: Releases) {
@@ -42,7 +42,7 @@ export class GrantRegistry {
     this.#watchdog.watch(grant);
     this.#byHoldId?.set(grant.request.holdId, grant);
     this.#held.begin();
-    // That message may have overtaken the grant, or its waiter was queued again since, and granted. The store knows.
+    // The message may have overtaken the grant, or its waiter was queued and granted again since. Only the store knows.
     if (this.#taken.delete(grant.request.holdId)) inBackground(this.#watchdog.renewInBackground(grant));
   }
 
@@ -69,8 +69,8 @@ export class GrantRegistry {
   }
 
   /**
-   * Declares a grant lost. If the store may still have it, it is released as well; else the release of its last hold will
-   * show whether the key has changed hands.
+   * Declares a grant lost. If the store may still have it, it is released as well; otherwise the release of its last hold
+   * shows whether the key has changed hands.
    */
   lose(grant: Grant, why: string): void {
     const mayLast = grant.isHeld || grant.unansweredRenewal !== undefined;
@@ -82,7 +82,7 @@ export class GrantRegistry {
     this.#emitLost(grant, error);
   }
 
-  /** Called when the store says that another call took the key from a hold of this process. */
+  /** Another call took the key from a hold of this process. */
   loseById(holdId: string): void {
     this.#byHoldId ??= this.#indexForTurn();
     const grant = this.#byHoldId.get(holdId);
@@ -94,42 +94,42 @@ export class GrantRegistry {
     if (this.#taken.size > maxTaken) this.#taken.delete(this.#taken.values().next().value as string);
   }
 
-  /** Asks the store, by a renewal, which grants still hold: messages of this may have been missed. */
+  /** Asks the store, by a renewal, which grants still hold: messages about losses may have been missed. */
   verify(): void {
     for (const grant of this.all) if (!grant.isRenewing) inBackground(this.#watchdog.renewInBackground(grant));
   }
 
   /**
-   * Renews the claims on a lock, some in each round of the event loop. If thousands are granted first and renewed afterwards,
-   * their renewals may take longer than a claim lasts: the caller lets the store grant more when the promise has resolved, or
-   * at once if there is none.
+   * Renews the claims on a lock, some in each round of the event loop. If thousands were granted first and renewed afterwards,
+   * their renewals could take longer than a claim lasts: the caller lets the store grant more when the promise has resolved,
+   * or at once if there is none.
    */
   renewClaims(id: string): Promise<void> | undefined {
     let begun: Promise<void> | undefined;
     for (const grant of this.all) {
       const isDue = grant.isClaim && grant.request.id === id && !grant.isRenewing;
-      if (isDue) begun = this.#watchdog.renewInTurn(grant) ?? begun;
+      if (isDue) begun = this.#watchdog.renewWithinRound(grant) ?? begun;
     }
     return begun;
   }
 
   /**
-   * To be awaited before a release that nobody waits for yet: of very many holds, some are released in each round of the event
-   * loop. Undefined if there are few.
+   * Await it before a release that nobody waits for: of very many holds, some are released in each round of the event loop.
+   * Undefined if there are few.
    */
-  releaseTurn(): Promise<void> | undefined {
-    return this.#watchdog.size > turnsPerRound ? this.#releaseTurns.next() : undefined;
+  releaseSlot(): Promise<void> | undefined {
+    return this.#watchdog.size > slotsPerRound ? this.#releaseLimiter.slot() : undefined;
   }
 
   /**
-   * Releases a grant after its last hold. Rejects with `LockLostError` if it had been lost, unless the store says that
-   * nobody had taken the key; with `LockStoreError` if the store did not answer in time.
+   * Releases a grant after its last hold. Rejects with `LockLostError` if it was lost, unless the store still had it;
+   * with `LockStoreError` if the store did not reply in time.
    */
   release(grant: Grant): Deferred<void> {
     grant.close();
     this.#forget(grant);
     const released = new Deferred<void>(true);
-    // The key may have had another holder since, which the store does not say; and the store may be closed by now.
+    // The key may have had another holder since, which the store does not report; and the store may be closed.
     if (grant.wasReleasedAsLost) {
       released.reject(grant.lostError);
       return released;
@@ -139,12 +139,12 @@ export class GrantRegistry {
       this.#access.holdTimes.record({ id: request.id, category }, lastedMs(this.#access.clock.now(), grantedAt));
     }
     let isLate = false;
-    let isAnswered = false;
+    let hasStatus = false;
     let hasEnded = grant.lostError !== undefined;
     let error: LockLostError | undefined;
     this.#releases.release(targetOf(grant), {
       onStatus: (status, isRepeat) => {
-        isAnswered = true;
+        hasStatus = true;
         // While the lease lasts, nobody else had the key: an earlier call has released it.
         const isDone = status === 'absent' && isRepeat && grant.remainingMs > 0 && grant.lostError === undefined;
         if (status === 'cancelled' || (status === 'absent' && !isDone)) error = grant.lostError ?? lostAtRelease(grant);
@@ -155,9 +155,9 @@ export class GrantRegistry {
         else this.#emitReleased(grant);
       },
       onSettled: () => {
-        // No reply until the end of the lease: the store has no hold any more.
+        // No reply until the lease expired: the store no longer has the hold.
         if (!hasEnded) this.#emitReleased(grant);
-        if (!isAnswered) return;
+        if (!hasStatus) return;
         if (error === undefined) released.resolve();
         else released.reject(error);
       },
@@ -170,8 +170,8 @@ export class GrantRegistry {
   }
 
   /**
-   * Takes out a grant that is to pass to another hold id: from here on it is neither renewed nor lost. Until the returned
-   * function is called, it still counts as held.
+   * Takes out a grant that passes to another hold id: it is no longer renewed, nor can it be lost. It still counts as held
+   * until the returned function is called.
    */
   withdraw(grant: Grant): () => void {
     grant.close();
@@ -179,7 +179,7 @@ export class GrantRegistry {
     return () => this.#held.end();
   }
 
-  /** The store knows a grant under another hold id from now on. */
+  /** From now on the store knows a grant under another hold id. */
   move(grant: Grant, request: HoldRequest): void {
     this.#byHoldId?.delete(grant.request.holdId);
     this.#byHoldId?.set(request.holdId, grant);

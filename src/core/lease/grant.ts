@@ -10,7 +10,7 @@ import type { AcquireSettings, AcquireTarget } from '../model/options.ts';
 import type { HoldRequest } from '../model/store.ts';
 import type { Reentrant } from '../model/types.ts';
 
-/** Tells a signal's listeners, in the async context of the grant's scope. */
+/** Aborts a signal, in the async context of the grant's scope. */
 export interface Controller {
   readonly signal: AbortSignal;
   readonly abort: (reason: unknown) => void;
@@ -35,8 +35,7 @@ export interface GrantSource {
  * to the store. Its state goes one way: held, then lost or released.
  */
 export class Grant implements Listed, EventSource {
-  /** Its place among the grants of its process. */
-  place = -1;
+  listIndex = -1;
   readonly name: LockName;
   readonly key: string;
   readonly category: string | undefined;
@@ -57,14 +56,14 @@ export class Grant implements Listed, EventSource {
   unansweredRenewal: Instant | undefined;
   /** Whether it was released when it was lost. */
   wasReleasedAsLost = false;
-  /** Whether a call of the application has shown that it is lost. */
-  isToldLost = false;
+  /** Whether a call has reported the loss to the application. */
+  wasLossReported = false;
   /** Whether a hold needs a later lease end than the store was asked for. */
   wantsLonger = false;
-  /** Whether its lease reaches to `maxHoldMs`: no renewal can make it longer. */
+  /** Whether its lease reaches `maxHoldMs`: no renewal can make it longer. */
   isFinal: boolean;
   leaseMs: number;
-  /** The longest lease that the store was ever asked for: it may last as long if no reply comes. */
+  /** The longest lease that the store was ever asked for: without a reply, it may last that long. */
   longestMs: number;
   readonly maxHold: Deadline;
   readonly #work: GrantSource['work'];
@@ -141,9 +140,9 @@ export class Grant implements Listed, EventSource {
     return this.#renewingHolds > 0;
   }
 
-  /** Whether code of the application hears of its loss: by its signal, or by a call since. */
-  get isLossHeard(): boolean {
-    return this.isToldLost || this.#controller !== undefined;
+  /** Whether the application learns of its loss: by its signal, or by a call since. */
+  get hasLossListener(): boolean {
+    return this.wasLossReported || this.#controller !== undefined;
   }
 
   /** Made on first use: most holds are never watched. */
@@ -155,7 +154,7 @@ export class Grant implements Listed, EventSource {
     return this.#controller.signal;
   }
 
-  /** One more hold; it can make the lease longer and start its renewal, never the opposite. */
+  /** Adds a hold; it can make the lease longer and start its renewal, never the opposite. */
   addHold(leaseMs: number, renew: boolean): void {
     this.#holds += 1;
     if (renew) this.#renewingHolds += 1;
@@ -163,7 +162,7 @@ export class Grant implements Listed, EventSource {
     this.leaseMs = Math.max(this.leaseMs, leaseMs);
   }
 
-  /** Keeps the lease of a hold that is not renewed until `leaseMs` from now: what counts is which lease ends last. */
+  /** Adds a hold's fixed lease, until `leaseMs` from now: the latest end counts. */
   addFixedEnd(leaseMs: number): void {
     const now = this.#clock.now();
     const end = { start: now, spanMs: leaseMs };
@@ -171,12 +170,12 @@ export class Grant implements Listed, EventSource {
     if (!this.wantsRenewal) this.wantsLonger ||= this.remainingAt(now) < leaseMs;
   }
 
-  /** One hold less. Returns whether it was the last. */
+  /** Removes a hold. Returns whether it was the last. */
   removeHold(renew: boolean): boolean {
     this.#holds -= 1;
     if (renew) {
       this.#renewingHolds -= 1;
-      // So far the renewals reached further than any fixed lease.
+      // So far the renewals lasted longer than any fixed lease.
       if (!this.wantsRenewal && this.#fixedEnd !== undefined) this.wantsLonger = true;
     }
     return this.#holds === 0;
@@ -189,14 +188,14 @@ export class Grant implements Listed, EventSource {
     return this.#fixedEnd === undefined ? firstMs : Math.max(firstMs, remainingMs(now, this.#fixedEnd));
   }
 
-  /** Takes over a lease end that the store confirmed, if it is later. */
+  /** Adopts a lease end that the store confirmed, if it is later. */
   prolong(deadline: Deadline, isFinal: boolean): void {
     this.#deadline = laterDeadline(this.#clock.now(), this.#deadline, deadline);
     this.isClaim = false;
     this.isFinal ||= isFinal;
   }
 
-  /** Returns the error if this call made it lost, undefined if it was over before. */
+  /** Returns the error if this call made it lost, undefined if it had ended before. */
   lose(why: string): LockLostError | undefined {
     if (!this.isOpen) return undefined;
     this.#isOpen = false;
@@ -214,7 +213,7 @@ export class Grant implements Listed, EventSource {
     return error;
   }
 
-  /** Ends it: it can't be re-entered any more, and replies to renewals are ignored. */
+  /** Ends it: it can't be re-entered, and replies to renewals are ignored. */
   close(): void {
     this.#isOpen = false;
   }

@@ -1,9 +1,9 @@
 import { Alarm } from '../base/alarm.ts';
 import type { Clock, Instant } from '../base/clock.ts';
 import { leaseDeadline, remainingMs } from '../base/deadline.ts';
+import { RoundLimiter } from '../base/round-limiter.ts';
 import { inBackground } from '../base/safely.ts';
 import { SwapList } from '../base/swap-list.ts';
-import { Turns } from '../base/turns.ts';
 import type { StoreAccess } from '../client/access.ts';
 import { eventOf } from '../model/events.ts';
 import type { RenewReply } from '../model/store.ts';
@@ -14,15 +14,15 @@ const slackMs = 500;
 const maxRetryMs = 1_000;
 
 /**
- * Renews the leases of this process's grants at a third of their length, claims between a sixth and a third, and says which
- * were lost. One timer serves all grants: a new grant starts it, it is started again while any is watched, `close` clears it.
- * It is unref'd.
+ * Renews the leases of this process's grants at a third of their length, claims between a sixth and a third, and reports the
+ * grants that are lost. One timer serves all grants: a new grant starts it, it is started again while any is watched, `close`
+ * clears it. It is unref'd.
  */
 export class Watchdog {
   readonly #access: StoreAccess;
   readonly #onLost: (grant: Grant, why: string) => void;
   readonly #grants = new SwapList<Grant>();
-  readonly #turns = new Turns();
+  readonly #limiter = new RoundLimiter();
   readonly #alarm: Alarm;
 
   constructor(access: StoreAccess, onLost: (grant: Grant, why: string) => void) {
@@ -42,12 +42,12 @@ export class Watchdog {
 
   watch(grant: Grant): void {
     this.#grants.add(grant);
-    // A thousand readers may be handed their claims at once: their first renewals must not come at once, too.
+    // A thousand readers may get their claims at once: their first renewals must not be sent at once, too.
     const share = grant.isClaim ? (1 + this.#access.clock.jitter()) / 2 : 1;
     this.#schedule(grant, (share * grant.remainingAt(grant.grantedAt)) / 3, grant.grantedAt);
   }
 
-  /** Call it after a hold was added that is the first to want renewal. */
+  /** Call it after the first hold was added that wants renewal. */
   startRenewal(grant: Grant): void {
     // A renewal on its way schedules the next one when it ends; one that is due stays due.
     if (!grant.isRenewing && grant.renewAtMs === Number.POSITIVE_INFINITY) this.#schedule(grant, grant.remainingMs / 3);
@@ -70,8 +70,8 @@ export class Watchdog {
   }
 
   /**
-   * Renews now. Rejects with a `LockStoreError` if the store did not answer in time; a late reply counts all the same. A
-   * definite no makes the grant lost.
+   * Renews now. Rejects with a `LockStoreError` if the store did not reply in time; a late reply still counts. A definite no
+   * makes the grant lost.
    */
   renew(grant: Grant, leaseMs: number, timeoutMs: number = this.#access.settings.storeTimeoutMs): Promise<void> {
     const { client, clock } = this.#access;
@@ -83,7 +83,7 @@ export class Watchdog {
     return new Promise((resolve, reject) => {
       let isLate = false;
       const onReply = (reply: RenewReply): void => {
-        // A hold that was over stays over, although the timer of the watchdog may not have noticed yet.
+        // An expired grant stays expired, even if the watchdog's timer has not noticed yet.
         if (isLate && !grant.isHeld) return;
         this.#onReply(grant, reply, sent, leaseMs >= leftMs);
         if (isLate && grant.isOpen && !grant.isRenewing) this.#schedule(grant, grant.remainingMs / 3);
@@ -104,7 +104,7 @@ export class Watchdog {
       return;
     }
     if (grant.unansweredRenewal === sent) grant.unansweredRenewal = undefined;
-    // The store's clock was set back if the lease is longer than was ever asked for: it ends once that clock is right again.
+    // A lease longer than was ever asked for means that the store's clock was set back: it ends once that clock is right again.
     const spanMs = Math.min(reply.endMs - reply.nowMs, grant.longestMs);
     grant.prolong(leaseDeadline(sent, spanMs), isFinal);
     if (!events.has('renewed')) return;
@@ -112,19 +112,19 @@ export class Watchdog {
   }
 
   /**
-   * As `renewInBackground`, but some in each round of the event loop: of thousands of grants many are due together. Returns a
-   * promise that resolves when the renewal has begun, if that is later.
+   * As `renewInBackground`, but some in each round of the event loop, since thousands of grants may be due together. Returns a
+   * promise that resolves when the renewal has begun; undefined if it has.
    */
-  renewInTurn(grant: Grant): Promise<void> | undefined {
+  renewWithinRound(grant: Grant): Promise<void> | undefined {
     grant.isRenewing = true;
-    return this.#turns.begin(() => {
+    return this.#limiter.run(() => {
       if (!this.#grants.has(grant)) return;
       if (grant.isHeld) inBackground(this.renewInBackground(grant));
       else this.#onLost(grant, whyEnded(this.#access.clock, grant));
     });
   }
 
-  /** Renews now, to the lease that the grant's holds want. A failure is told by its event, and tried again in time. */
+  /** Renews for as long as the holds need. Emits an event and retries if it fails. */
   async renewInBackground(grant: Grant): Promise<void> {
     grant.isRenewing = true;
     const leftMs = grant.remainingMs;
@@ -158,9 +158,10 @@ export class Watchdog {
     this.#alarm.disarm();
     const nowMs = this.#access.clock.now().monoMs;
     for (const grant of this.#grants) {
-      // The deadline first: after a pause, nothing is sent for a lease that is over.
+      // The deadline first: after a pause, nothing is sent for an expired lease.
       if (!grant.isHeld) this.#onLost(grant, whyEnded(this.#access.clock, grant));
-      else if (grant.renewAtMs <= nowMs + slackOf(grant) && !grant.isRenewing) inBackground(this.renewInTurn(grant));
+      else if (grant.renewAtMs <= nowMs + slackOf(grant) && !grant.isRenewing)
+        inBackground(this.renewWithinRound(grant));
       else {
         const renewAtMs = grant.isRenewing ? Number.POSITIVE_INFINITY : grant.renewAtMs;
         this.#alarm.arm(Math.min(renewAtMs, nowMs + grant.remainingMs), nowMs);

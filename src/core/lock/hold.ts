@@ -104,7 +104,7 @@ export class ScopedHold implements OwnedHold {
   get isHeld(): () => boolean {
     return () => {
       const isHeld = this.#isHeld();
-      if (!isHeld && this.#released === undefined) this.grant.isToldLost = true;
+      if (!isHeld && this.#released === undefined) this.grant.wasLossReported = true;
       return isHeld;
     };
   }
@@ -164,7 +164,7 @@ export class ScopedHold implements OwnedHold {
 
   /** As `GrantRegistry.releaseTurn`. */
   releaseTurn(): Promise<void> | undefined {
-    return this.#scope.runtime.grants.releaseTurn();
+    return this.#scope.runtime.grants.releaseSlot();
   }
 
   /** Postpones the automatic release until the returned function is called. */
@@ -208,7 +208,7 @@ export class ScopedHold implements OwnedHold {
 
   /** The error of its loss, for code of the application. */
   #lostError(): LockLostError {
-    this.grant.isToldLost = true;
+    this.grant.wasLossReported = true;
     return this.grant.lostError ?? unreliable('its lease has expired', this.grant);
   }
 

@@ -95,6 +95,6 @@ export function heldBy(
 /** The error of a lost grant, also if its lease has ended unnoticed. */
 export function lossOf({ runtime }: Scope, grant: Grant): LockLostError | undefined {
   if (!grant.isHeld) runtime.grants.lose(grant, 'The lock was lost: its lease expired before it could be renewed');
-  grant.isToldLost ||= grant.lostError !== undefined;
+  grant.wasLossReported ||= grant.lostError !== undefined;
   return grant.lostError;
 }

@@ -64,7 +64,7 @@ export function releaseKept(hold: ScopedHold, value: unknown): MaybePromise<void
   const hasLapsed = grant.isOpen && !grant.isHeld;
   const lost = grant.lostError ?? (hasLapsed ? lostError(hold, value) : undefined);
   return settle(
-    () => hold.startRelease().now,
+    () => hold.startRelease().valueOrPromise,
     () => {
       if (lost !== undefined) throw lostError(hold, value, lost);
     },
@@ -79,7 +79,7 @@ export function releaseKept(hold: ScopedHold, value: unknown): MaybePromise<void
 function lostError(hold: ScopedHold, value: unknown, loss?: LockLostError): LockLostError {
   const message = loss?.message ?? 'The lock was lost while the routine ran: its lease had expired';
   const { grant } = hold;
-  grant.isToldLost = true;
+  grant.wasLossReported = true;
   const { key, category, fence } = grant;
   const details = { key, category, fence, value };
   const cause = loss?.cause;

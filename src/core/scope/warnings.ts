@@ -33,7 +33,7 @@ export function warnOfManyKeys(held: number): void {
 /** Warns if a lock was lost that is released at the end of the work: nobody waits for that release, and hears of the loss. */
 export function warnIfUnheard(grant: Grant, events: Events): void {
   const { lostError } = grant;
-  if (lostError === undefined || grant.isLossHeard || events.has('lost')) return;
+  if (lostError === undefined || grant.hasLossListener || events.has('lost')) return;
   warnOnce(
     'LOCK_LOST',
     `${lostError.message}. No code noticed it: listen with \`locks.on('lost', …)\`, or use the hold's \`signal\`, and compare its \`fence\` where the work is written`,

@@ -7,16 +7,16 @@ import type { AcquireReply } from '../model/store.ts';
 import { type Positioned, QueueProgress, retryAfterMs, type Turn } from './retry-after.ts';
 import type { AcquireTask } from './task.ts';
 
-/** An acquire on its way. Its state goes one way: pending, waiting, gone. */
+/** An acquire that has not ended. Its state goes one way: pending, waiting, gone. */
 export class Waiter implements Positioned {
   readonly task: AcquireTask;
-  /** Whether it may wait: too many others may wait already. The key may still be free, or held by its owner. */
+  /** Whether it may wait. False if too many others do: the key may still be free, or held by its owner. */
   readonly mayWait: boolean;
   state: 'pending' | 'waiting' | 'gone' = 'pending';
   /** Its queue, once a reply said that it is queued. */
   queue: WaitQueue | undefined = undefined;
   turn: Turn | undefined = undefined;
-  /** Whether each of its acquires was answered, and no copy of one can reach the store later. */
+  /** Whether each of its acquires got a reply, and no copy of one can reach the store later. */
   isSettled = false;
   /** Ends the wait in time. */
   timer: Timer | undefined = undefined;
@@ -26,14 +26,14 @@ export class Waiter implements Positioned {
     this.mayWait = mayWait;
   }
 
-  /** What to release when it gives up: whatever went wrong, the store may have queued or granted. */
+  /** What to release when it gives up: whatever went wrong, the store may have queued it or granted the key. */
   leftAfter(livenessMs: number): ReleaseTarget {
     const { key, category, request, leaseMs } = this.task;
     return { key, category, request, leaseMs: Math.max(leaseMs, livenessMs), isSettled: this.isSettled };
   }
 }
 
-/** What the store said of the holder of a key, and when it was asked. */
+/** The holder of a key, and when the store was asked for it. */
 export interface HolderLook {
   readonly at: Instant;
   readonly holder: Promise<LockHolder | undefined>;
@@ -45,9 +45,9 @@ export type NotFree = Extract<AcquireReply, { leaseRemainingMs: number }>;
 /** This process's waiters for one lock, the latest reply about it, and the timer of their common poll. */
 export class WaitQueue {
   isPolling = false;
-  /** The error of the last poll; undefined once any call about the lock was answered since. */
+  /** The error of the last poll; undefined after a reply to any later call about the lock. */
   fault: LockStoreError | undefined;
-  /** Whether a poll has failed whose reply might have said that the store had lost its waiter. */
+  /** Whether a poll has failed since: its reply might have shown that the store had lost the waiter. */
   isInDoubt = false;
   /** What remained of the holder's lease at the last reply. */
   leaseRemainingMs = 0;
@@ -86,7 +86,7 @@ export class WaitQueue {
     return this.#waiters.values().next().value;
   }
 
-  /** Known without a look at the others, unless it has left since: each poll asks for it. */
+  /** Cached, since each poll needs it. */
   get newest(): Waiter | undefined {
     this.#newest ??= this.waiters.at(-1);
     return this.#newest;
@@ -98,7 +98,7 @@ export class WaitQueue {
   }
 
   others(than: Waiter): Waiter[] {
-    return this.waiters.filter((waiter) => waiter !== than);
+    return this.waiters.filter((other) => other !== than);
   }
 
   /** The reply about this lock whose call was sent last. */
@@ -132,19 +132,19 @@ export class WaitQueue {
     if (waiter === this.oldest) this.#progress.turnReached(waiter);
   }
 
-  /** For a waiter that gives up now. `typicalMs` is how long a hold lasts, if that is known. */
+  /** When a waiter that gives up now should try again. `typicalMs` is how long a hold lasts, if that is known. */
   retryAfterMs(waiter: Waiter, typicalMs: number | undefined): number {
     const { position } = this.#progress.seenBy(waiter);
-    // No turn was over in its wait: the present one has lasted as long, at least.
+    // If no turn ended while it waited, the present one is at least that long.
     const presentMs = typicalMs && Math.max(typicalMs, lastedMs(this.#clock.now(), waiter.task.startedAt));
     const turnMs = this.turnMs(waiter) ?? presentMs;
     return retryAfterMs({ leaseRemainingMs: this.leaseRemainingMs, position, turnMs });
   }
 
-  /** How long a turn lasted while a waiter waited; undefined if none was over. */
+  /** How long a turn lasted while a waiter waited; undefined if none ended. */
   turnMs(waiter: Waiter): number | undefined {
-    const { over } = this.#progress.seenBy(waiter);
-    return over === 0 ? undefined : lastedMs(this.#clock.now(), waiter.task.startedAt) / over;
+    const { endedTurns } = this.#progress.seenBy(waiter);
+    return endedTurns === 0 ? undefined : lastedMs(this.#clock.now(), waiter.task.startedAt) / endedTurns;
   }
 
   /** Returns whether it was the last waiter; the timer is cleared then. */
@@ -156,7 +156,7 @@ export class WaitQueue {
     return true;
   }
 
-  /** How much is left of a pause that began when the oldest waiter asked. */
+  /** How much is left of a pause that began with the oldest waiter. */
   get pauseLeftMs(): number {
     const startedAt = this.oldest?.task.startedAt;
     const pauseMs = Math.min(this.#pauseMs, this.#pause(this));
@@ -173,7 +173,7 @@ export class WaitQueue {
   }
 }
 
-/** By lock: its queue, as this process sees it, while it has waiters. */
+/** The queues in which waiters of this process stand, by lock. */
 export class WaitQueues {
   readonly #clock: Clock;
   readonly #pause: (queue: WaitQueue) => number;
@@ -194,7 +194,7 @@ export class WaitQueues {
     return this.#queues.get(id);
   }
 
-  /** Adds a waiter that is queued, as a reply said. */
+  /** Adds a waiter that the store has queued. */
   join(waiter: Waiter, sent: Instant, reply: NotFree): WaitQueue {
     const { id } = waiter.task.request;
     let queue = this.#queues.get(id);

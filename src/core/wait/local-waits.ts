@@ -12,7 +12,7 @@ export class LocalWaits {
   readonly #access: StoreAccess;
   readonly #inFlight: InFlight;
   readonly #isFull: () => boolean;
-  /** Each with the function that ends its wait. */
+  /** Each task with the function that ends its wait. */
   readonly #waits = new Map<AcquireTask, (error?: Error) => void>();
 
   constructor(access: StoreAccess, inFlight: InFlight, isFull: () => boolean) {

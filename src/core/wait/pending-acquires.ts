@@ -1,8 +1,8 @@
 import { elapsedMs, type Instant, maxTimerMs, wholeMs } from '../base/clock.ts';
 import { InFlight } from '../base/in-flight.ts';
 import { warnOnce } from '../base/process-state.ts';
+import { RoundLimiter } from '../base/round-limiter.ts';
 import { inBackground } from '../base/safely.ts';
-import { Turns } from '../base/turns.ts';
 import type { StoreAccess } from '../client/access.ts';
 import { badKey } from '../client/bad-key.ts';
 import { type Granted, grantedByReply, grantedTooLate } from '../client/granted.ts';
@@ -21,7 +21,7 @@ import type { AcquireTask, Obstacle } from './task.ts';
 
 /**
  * Gets grants from the store: at once, or by waiting in its queue. A waiter's state goes one way: pending, waiting, gone. A
- * grant that comes in any other state changes nothing; what may be left in the store is released.
+ * grant for a waiter that is gone changes nothing; what may be left in the store is released.
  */
 export class PendingAcquires {
   readonly #access: StoreAccess;
@@ -30,15 +30,15 @@ export class PendingAcquires {
   readonly #polls: Polls;
   readonly #observer: WaitObserver | undefined;
   readonly #subscription: Subscription;
-  /** Acquires that have not come to an end. */
+  /** Acquires that have not ended. */
   readonly inFlight: InFlight = new InFlight();
   /** By hold id: the waiters that stand in a queue. */
   readonly #waiters = new Map<string, Waiter>();
   readonly #localWaits: LocalWaits;
-  /** Acquires that may have to wait, until the process has subscribed, in their order. Undefined if there are none. */
+  /** Acquires held back until the subscription is active, in order of arrival. Undefined if there are none. */
   #unsubscribed: Waiter[] | undefined;
-  /** Of grants on their way to their waiters. */
-  readonly #turns = new Turns();
+  /** Limits how many grants are delivered in one round of the event loop. */
+  readonly #limiter = new RoundLimiter();
   readonly #offers: Offers;
   readonly #queues: WaitQueues;
   /** Whether new acquires are refused. */
@@ -58,26 +58,26 @@ export class PendingAcquires {
       onRequeued: (waiter) => this.#observer?.onRequeued(waiter),
       onPolled: (queue) => this.#observer?.onPolled(queue),
     };
-    this.#polls = new Polls(access, listener, this.#turns);
+    this.#polls = new Polls(access, listener, this.#limiter);
     this.#queues = new WaitQueues(clock, this.#polls.pause, (due) => this.#polls.onDue(due));
     this.#observer = observe?.(listener.onFailed);
-    this.#offers = new Offers(access, releases, this.#waiters, this.#turns, {
+    this.#offers = new Offers(access, releases, this.#waiters, this.#limiter, {
       hasPending: () => this.inFlight.count > this.#waiters.size + this.#localWaits.size,
       onGranted: listener.onGranted,
-      onDoubt: (waiter, queue) => inBackground(this.#polls.ask(queue, waiter)),
+      onUnverified: (waiter, queue) => inBackground(this.#polls.ask(queue, waiter)),
     });
     client.onClaims = (id, sent, reply) => {
       const queue = this.#queues.get(id);
       queue?.onReply({ sent, nowMs: reply.nowMs });
-      let told: Promise<void> | undefined;
-      for (const grant of reply.claims) if (grant.holdId !== queue?.grantedId) told = this.#offers.offer(grant) ?? told;
-      return told;
+      let last: Promise<void> | undefined;
+      for (const grant of reply.claims) if (grant.holdId !== queue?.grantedId) last = this.#offers.offer(grant) ?? last;
+      return last;
     };
   }
 
   /**
-   * Asks for a lock and waits for it, unless too many acquires wait. One of the task's callbacks is called. The store is asked
-   * when nothing in the scope of the task is in its way.
+   * Asks for a lock and waits for it, unless too many acquires wait. Calls one of the task's callbacks. Asks the store once
+   * nothing in the scope of the task is in its way.
    */
   acquire(task: AcquireTask, obstacle?: Obstacle): void {
     if (obstacle === undefined) this.#ask(task, task.startedAt);
@@ -88,9 +88,9 @@ export class PendingAcquires {
     const waiter = new Waiter(task, task.waitMs > 0 && !this.#isFull);
     this.inFlight.begin();
     if (!waiter.mayWait) this.#begin(waiter, now);
-    // Behind those that wait to subscribe, also in the moment in which the subscription has come into force.
+    // Behind those that wait to subscribe, also just after the subscription has become active.
     else if (this.#unsubscribed !== undefined) this.#unsubscribed.push(waiter);
-    else if (this.#subscription.isInForce || this.#access.client.outage.isKnown) this.#begin(waiter, now);
+    else if (this.#subscription.isInForce || this.#access.client.outage.isDown) this.#begin(waiter, now);
     else inBackground(this.#subscribeFor(waiter));
   }
 
@@ -127,9 +127,9 @@ export class PendingAcquires {
     else if (message.kind === 'fault') this.#subscription.onFault(message.error);
   }
 
-  /** For the next of a long row of readers, once those before it that were granted have had their turns. */
+  /** Asks for the next of a long row of readers, after the grants before it were delivered. */
   async #askFor(holdId: string): Promise<void> {
-    await this.#turns.next();
+    await this.#limiter.slot();
     const waiter = this.#waiters.get(holdId);
     if (waiter?.queue === undefined) return;
     await this.#holders.onConvoy(waiter.task.request.id);
@@ -145,12 +145,12 @@ export class PendingAcquires {
     this.#unsubscribed = undefined;
   }
 
-  /** Once subscribed. An acquire that was given up meanwhile, or has no time left, is not sent: there is nothing to undo. */
+  /** Begins once subscribed. An acquire that was given up, or has no time left, is not sent: there is nothing to undo. */
   #beginLate(waiter: Waiter): void {
     const now = this.#access.clock.now();
     const isLate = this.#firstCallTimeoutMs(waiter, now) <= 0;
-    const over = this.#overOf(waiter);
-    if (over !== undefined) this.#fail(waiter, over, false);
+    const reason = this.#stopReason(waiter);
+    if (reason !== undefined) this.#fail(waiter, reason, false);
     else if (isLate) this.#fail(waiter, notSent(waiter.task), false);
     else this.#begin(waiter, now);
   }
@@ -164,7 +164,7 @@ export class PendingAcquires {
     const timeoutMs = this.#firstCallTimeoutMs(waiter, sent);
     const { key, category, request, leaseMs } = task;
     const call = mayWait || task.waitMs === 0 ? task : { key, category, request, leaseMs, waitMs: 0 };
-    // What certainly did nothing is not released, either.
+    // A call that certainly did nothing needs no release.
     const onError = (error: LockStoreError): void => this.#fail(waiter, error, error.outcome !== 'not-applied');
     this.#access.client.acquire(call, { sent, timeoutMs }, onReply, onError);
   }
@@ -179,15 +179,15 @@ export class PendingAcquires {
   }
 
   /** Why a waiter must not go on, if there is a reason. */
-  #overOf({ task }: Waiter): Error | undefined {
+  #stopReason({ task }: Waiter): Error | undefined {
     return this.isClosed ? new LocksClosedError(task) : task.cancellation.error;
   }
 
   #onFirstReply(waiter: Waiter, sent: Instant, reply: AcquireReply): void {
     const { task } = waiter;
     const { key, category, request, leaseMs } = task;
-    const over = this.#overOf(waiter);
-    if (over !== undefined) this.#fail(waiter, over);
+    const reason = this.#stopReason(waiter);
+    if (reason !== undefined) this.#fail(waiter, reason);
     else if (reply.status === 'granted') {
       const granted = grantedByReply(reply, sent, this.#access.clock.now(), leaseMs);
       if (granted !== undefined) this.#grant(waiter, granted);
@@ -195,11 +195,11 @@ export class PendingAcquires {
     } else if (reply.status === 'queued') this.#wait(waiter, sent, reply);
     else {
       this.#end(waiter);
-      // A copy of the call may come yet: it would be granted, and nobody would know.
+      // A copy of the call may still arrive: it would be granted, and nobody would know.
       if (reply.mayArriveLater) this.#releases.releaseInBackground({ key, category, request, leaseMs });
       const queue = this.#queues.get(request.id);
       const { holdTimes } = this.#access;
-      if (reply.status !== 'refused') this.#tell(task, refusal(waiter, reply, queue, holdTimes));
+      if (reply.status !== 'refused') this.#reportFailure(task, refusal(waiter, reply, queue, holdTimes));
       else if (task.waitMs > 0) task.onFailed(tooManyWaiters(task));
       else task.onRefused(retryAfterRefusal(waiter, reply, queue, holdTimes));
     }
@@ -208,7 +208,7 @@ export class PendingAcquires {
   /** Stands in the queue until a grant, `waitMs`, the signal or the end of the `Locks`. */
   #wait(waiter: Waiter, sent: Instant, reply: NotFree): void {
     const { request, waitMs, startedAt, cancellation } = waiter.task;
-    // Only here it is known that it must wait: a burst on free keys is no crowd.
+    // Only now is it known that it must wait: a burst on free keys is no crowd.
     if (this.#isFull) {
       this.#fail(waiter, tooManyWaiters(waiter.task));
       return;
@@ -221,12 +221,12 @@ export class PendingAcquires {
     cancellation.listen((error) => this.#fail(waiter, error));
     if (this.#access.events.has('waiting')) this.#access.events.emit('waiting', eventOf(waiter.task));
     this.#offers.offerEarly(waiter);
-    // A job that was told to stop still gets a free key, and its grant may have been on its way.
+    // A job that must stop still gets a free key, and its grant may have been on its way.
     if (cancellation.waitError !== undefined) this.#fail(waiter, cancellation.waitError);
     this.#observer?.onWaiting(waiter);
   }
 
-  /** Ends the wait in time, and keeps the process alive meanwhile, also in an endless wait. Cleared when the waiter is gone. */
+  /** Ends the wait in time. Keeps the process alive, even in an endless wait. Cleared when the waiter is gone. */
   #startTimer(waiter: Waiter, queue: WaitQueue, leftMs: number): void {
     const onDue = (): void => {
       if (leftMs > maxTimerMs) this.#startTimer(waiter, queue, leftMs - maxTimerMs);
@@ -239,7 +239,7 @@ export class PendingAcquires {
     if (waiter.state === 'gone') return;
     waiter.queue?.turnReached(waiter);
     this.#end(waiter);
-    // A hold that was only tried for must hear of a forced release, too.
+    // The hold of a `tryAcquire` must also learn of a forced release.
     if (!this.#subscription.isInForce) inBackground(this.#subscription.ensure(0));
     waiter.task.onGranted(granted);
   }
@@ -247,7 +247,7 @@ export class PendingAcquires {
   #fail(waiter: Waiter, error: Error, wasSent = true): void {
     if (waiter.state === 'gone') return;
     this.#giveUp(waiter, wasSent);
-    this.#tell(waiter.task, error);
+    this.#reportFailure(waiter.task, error);
   }
 
   #giveUp(waiter: Waiter, wasSent: boolean): void {
@@ -255,8 +255,8 @@ export class PendingAcquires {
     if (wasSent) this.#releases.releaseInBackground(waiter.leftAfter(this.#access.client.livenessMs));
   }
 
-  /** A failure of the store is told by an event, too. */
-  #tell(task: AcquireTask, error: Error): void {
+  /** A failure of the store is an event, too. */
+  #reportFailure(task: AcquireTask, error: Error): void {
     const ofStore = hasCode(error, 'ERR_LOCK_STORE') ? error : undefined;
     const refused = ofStore && badKey(ofStore);
     if (ofStore !== undefined && refused === undefined) this.#access.client.report('acquire', task, ofStore);
@@ -269,7 +269,7 @@ export class PendingAcquires {
       waiter.timer?.cancel();
       waiter.task.cancellation.unlisten();
       this.#waiters.delete(waiter.task.request.holdId);
-      this.#observer?.onOver(waiter);
+      this.#observer?.onEnded(waiter);
       this.#queues.leave(waiter.queue, waiter);
     }
     this.inFlight.end();
@@ -280,7 +280,7 @@ export class PendingAcquires {
   }
 
   async #timeOut(waiter: Waiter, queue: WaitQueue): Promise<void> {
-    // A process that could not ask can't say that another owner holds the key.
+    // The last poll failed, so nothing is known about the key: that error is the reason, not a timeout.
     if (queue.fault !== undefined) {
       this.#fail(waiter, queue.fault);
       return;
@@ -289,7 +289,7 @@ export class PendingAcquires {
     const waitedMs = wholeMs(this.#access.clock.now(), task.startedAt);
     const retryAfterMs = queue.retryAfterMs(waiter, typicalMs(task, this.#access.holdTimes));
     this.inFlight.begin();
-    // First: it still counts as a waiter then.
+    // Before giving up, so that the count includes this waiter.
     const looking = holderOf(this.#access, queue, task);
     this.#giveUp(waiter, true);
     const holder = await looking;

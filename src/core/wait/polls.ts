@@ -1,5 +1,5 @@
+import type { RoundLimiter } from '../base/round-limiter.ts';
 import { inBackground } from '../base/safely.ts';
-import type { Turns } from '../base/turns.ts';
 import type { StoreAccess } from '../client/access.ts';
 import { type Granted, grantedByReply } from '../client/granted.ts';
 import type { AcquireReply } from '../model/store.ts';
@@ -7,12 +7,12 @@ import type { Waiter, WaitQueue } from './local-queue.ts';
 import { refusal } from './refusals.ts';
 
 /**
- * What a poll has found out: that the store had lost a waiter; or that messages were lost which told of several claims, so
- * that it may have more to tell.
+ * The result of a poll. `lost`: the store had lost a waiter. `behind`: messages about claims were lost, and there may be more
+ * claims.
  */
 type PollResult = 'lost' | 'behind' | undefined;
 
-/** Hears what a poll has found out about a waiter. */
+/** Callbacks of `Polls`. */
 export interface PollListener {
   onGranted(waiter: Waiter, granted: Granted): void;
   onFailed(waiter: Waiter, error: Error): void;
@@ -22,17 +22,17 @@ export interface PollListener {
   onPolled(queue: WaitQueue): void;
 }
 
-/** Asks again for waiters, since messages get lost. The store grants, queues what it lost, and hands on. */
+/** Asks again for waiters, since messages get lost. The store then grants, hands off, and queues again what it had lost. */
 export class Polls {
   readonly #access: StoreAccess;
   readonly #listener: PollListener;
-  readonly #turns: Turns;
+  readonly #limiter: RoundLimiter;
 
-  /** `turns` are those of grants on their way to their waiters. */
-  constructor(access: StoreAccess, listener: PollListener, turns: Turns) {
+  /** `limiter` is that of the grants on their way to waiters. */
+  constructor(access: StoreAccess, listener: PollListener, limiter: RoundLimiter) {
     this.#access = access;
     this.#listener = listener;
-    this.#turns = turns;
+    this.#limiter = limiter;
   }
 
   /** How long to wait until the next poll, in milliseconds: jittered, and sooner if the holder's lease ends sooner. */
@@ -41,7 +41,7 @@ export class Polls {
     return Math.min(this.#access.settings.pollMs * (0.75 + jitter / 2), leaseRemainingMs + 5 + 20 * jitter);
   };
 
-  /** If the oldest has come during the pause, its own pause has only begun: a key that changes hands fast needs no polls. */
+  /** Starts a new pause if the oldest waiter arrived during this one. A key that changes hands fast is never polled. */
   onDue(queue: WaitQueue): void {
     const { pauseLeftMs } = queue;
     if (pauseLeftMs > 0) queue.pollLater(pauseLeftMs);
@@ -49,8 +49,8 @@ export class Polls {
   }
 
   /**
-   * One call for all waiters of a key: the oldest asks, and the reply names the process's open claims. What the store loses
-   * are the newest waiters or all of them, so the call also asks whether the newest is known.
+   * One call for all waiters of a key: the oldest asks, and the reply names the process's open claims. A store loses the
+   * newest waiters or all of them, so the call also asks whether the newest is known.
    */
   async poll(queue: WaitQueue): Promise<void> {
     const { oldest, newest } = queue;
@@ -58,7 +58,7 @@ export class Polls {
     queue.isPolling = true;
     const found = await this.#call(queue, oldest, newest === oldest ? undefined : newest);
     const hasLost = found === 'lost' || (await this.#hadLostBefore(queue, oldest));
-    // In their order: those that the store lost are queued anew in it.
+    // In their order, in which the store queues again those that it had lost.
     if (hasLost) await Promise.all(queue.others(oldest).map((waiter) => this.ask(queue, waiter)));
     queue.isPolling = false;
     this.#listener.onPolled(queue);
@@ -66,8 +66,8 @@ export class Polls {
       queue.pollLater();
       return;
     }
-    // The waiters of the claims that it named have theirs before.
-    await this.#turns.next();
+    // After the claims of that reply were delivered.
+    await this.#limiter.slot();
     await this.poll(queue);
   }
 
@@ -91,7 +91,7 @@ export class Polls {
       const { key, category, request, leaseMs, waitMs } = task;
       const call = { key, category, request, leaseMs, waitMs, newest: newest?.task.request };
       this.#access.client.acquire(call, time, onReply, (error) => {
-        // Once until a call is answered again: the acquire itself may still be granted.
+        // Once until the next reply: the acquire itself may still be granted.
         if (queue.fault === undefined) this.#access.client.reportBackground('poll', task, error);
         queue.fault = error;
         queue.isInDoubt = true;
@@ -100,7 +100,7 @@ export class Polls {
     });
   }
 
-  /** After a poll that failed, and might have said that the oldest was lost, the next one is asked for as well. */
+  /** Asks for the second waiter as well after a poll that failed: its reply might have shown that the oldest was lost. */
   async #hadLostBefore(queue: WaitQueue, oldest: Waiter): Promise<boolean> {
     if (!queue.isInDoubt || queue.fault !== undefined) return false;
     queue.isInDoubt = false;
@@ -110,7 +110,7 @@ export class Polls {
 
   #onReply(queue: WaitQueue, waiter: Waiter, reply: AcquireReply, granted: Granted | undefined): PollResult {
     if (reply.status === 'granted') {
-      // Over already: the next poll finds it lapsed and queues again.
+      // Expired already: the next poll queues again.
       if (granted !== undefined) this.#listener.onGranted(waiter, granted);
       // Granted, but not from the queue: its place there was lost.
       if (!reply.grant.isClaim) return 'lost';

@@ -23,7 +23,7 @@ export function retryAfterRefusal(
   return retryAfterMs({ ...reply, turnMs });
 }
 
-/** How long a turn of the key that a task is for lasts, if that is known: with permits, several owners hold it at once. */
+/** How long a turn of the task's key lasts, if known: with permits, several owners hold it at once. */
 export function typicalMs({ request, category }: AcquireTask, holdTimes: HoldTimes): number | undefined {
   const holdMs = holdTimes.typicalMs({ id: request.id, category });
   return holdMs && holdMs / (request.permits ?? 1);
@@ -50,24 +50,24 @@ export function refusal(
   return new LockStoreError('The lock store had cancelled this call', { key, category, outcome: 'not-applied' });
 }
 
-/** The error for one waiter too many of a `Locks`, which is mostly the only one of its process. */
+/** The error when a `Locks`, mostly the only one of its process, has `maxWaiters` waiters. */
 export function tooManyWaiters({ key, category }: AcquireTask): LockLimitError {
   return new LockLimitError('Too many requests of this process wait for locks', { key, category });
 }
 
-/** The error for an acquire whose time was over before it could be sent. */
+/** The error for an acquire whose time ended before it could be sent. */
 export function notSent({ key, category }: AcquireTask): LockStoreError {
   const message = 'The lock store was not asked: this process was blocked for longer than `waitMs` allows';
   return new LockStoreError(message, { key, category, outcome: 'not-applied' });
 }
 
-/** The error of an acquire that gives up is late by so much at most. */
+/** At most this late is the error of an acquire that gives up. */
 const lookTimeoutMs = 50;
 
-/** Many may give up at the same time: for each key the store is asked once in this time. */
+/** Many may give up at the same time: the store is asked once for each key in this time. */
 const lookEveryMs = 1000;
 
-/** Who holds the key that a waiter of this queue gives up, if the store says so at once. Never rejects. */
+/** The holder of the key for which a waiter gives up, if the store replies at once. Never rejects. */
 export async function holderOf(
   { client, clock }: StoreAccess,
   queue: WaitQueue,
@@ -85,7 +85,7 @@ export async function holderOf(
 }
 
 async function look(client: StoreClient, name: LockName): Promise<LockHolder | undefined> {
-  if (!client.outage.isOpen) return undefined;
+  if (!client.outage.isConnected) return undefined;
   try {
     const reply = await client.look(name.id, lookTimeoutMs);
     // A reply may list a thousand of each.
@@ -94,7 +94,7 @@ async function look(client: StoreClient, name: LockName): Promise<LockHolder | u
     const { traceId, branch, instance, heldMs } = hold;
     return { traceId, branch, instance, heldMs, waiters: reply.waiters.length };
   } catch {
-    // The acquire has timed out, whatever the store says to this.
+    // The acquire has timed out, whatever this call does.
     return undefined;
   }
 }

@@ -1,16 +1,16 @@
-/** What is known of a lock that could not be had. */
+/** What is known about a lock that was not free. */
 interface Refusal {
   /** What remains of the holder's lease. */
   readonly leaseRemainingMs: number;
-  /** How many wait before it. */
+  /** How many waiters are ahead. */
   readonly position: number;
-  /** How long a turn lasts, if one was seen, or if holds like it are known. */
+  /** How long a turn lasts, if known from this queue or from similar holds. */
   readonly turnMs?: number | undefined;
 }
 
 const maxMs = 60_000;
 
-/** When another try is worth it, in milliseconds, as `LockTimeoutError` says it. The queue alone makes it a minute at most. */
+/** When another try is worth it, in milliseconds, for `LockTimeoutError`. The queue alone makes it a minute at most. */
 export function retryAfterMs({ leaseRemainingMs, position, turnMs = leaseRemainingMs }: Refusal): number {
   const inMs = Math.min(leaseRemainingMs, turnMs) + position * turnMs;
   return Math.ceil(Math.min(inMs, Math.max(leaseRemainingMs, maxMs)));
@@ -22,35 +22,35 @@ export interface Positioned {
 }
 
 export interface Turn {
-  /** How many turns were over when it came. */
+  /** How many turns had ended when it joined. */
   readonly from: number;
   /** The number of its own turn. */
   number: number;
 }
 
-/** Counts the turns of one lock, from what its waiters are told of their positions. */
+/** Counts the turns of one lock from the positions that replies report. */
 export class QueueProgress {
-  #over = 0;
+  #ended = 0;
 
   join(waiter: Positioned, position: number): void {
-    waiter.turn = { from: this.#over, number: this.#over + position };
+    waiter.turn = { from: this.#ended, number: this.#ended + position };
   }
 
-  /** Its position may have grown: others overtook it, or the store had lost it. */
+  /** The position may have grown: others overtook the waiter, or the store had lost it. */
   updatePosition({ turn }: Positioned, position: number): void {
     if (turn === undefined) return;
-    this.#over = Math.max(this.#over, turn.number - position);
-    turn.number = this.#over + position;
+    this.#ended = Math.max(this.#ended, turn.number - position);
+    turn.number = this.#ended + position;
   }
 
-  /** Its own turn has come: the one before is over. */
+  /** The waiter's turn begins, so the one before has ended. */
   turnReached({ turn }: Positioned): void {
-    if (turn !== undefined) this.#over = Math.max(this.#over, turn.number + 1);
+    if (turn !== undefined) this.#ended = Math.max(this.#ended, turn.number + 1);
   }
 
-  /** Its position now, and how many turns were over since it came. */
-  seenBy({ turn }: Positioned): { readonly position: number; readonly over: number } {
-    const { from, number } = turn ?? { from: this.#over, number: this.#over };
-    return { position: Math.max(0, number - this.#over), over: this.#over - from };
+  /** The waiter's position now, and how many turns ended since it joined. */
+  seenBy({ turn }: Positioned): { readonly position: number; readonly endedTurns: number } {
+    const { from, number } = turn ?? { from: this.#ended, number: this.#ended };
+    return { position: Math.max(0, number - this.#ended), endedTurns: this.#ended - from };
   }
 }

@@ -8,16 +8,16 @@ export interface AcquireTask extends AcquireCall {
   readonly startedAt: Instant;
   readonly category: string | undefined;
   readonly traceId: string;
-  /** How long its first call may take at most, if it is a part of something longer. */
+  /** How long its first call may take at most, if it is part of a batch. */
   readonly firstCallTimeoutMs?: number | undefined;
   readonly work: Work;
   readonly cancellation: Cancellation;
-  /** Whether the holder of the key, as far as the store said, is work of the same request or trace. */
+  /** Whether a holder is work of the same request or trace. */
   heldBy(holder: LockHolder | undefined): HeldBy | undefined;
   /** Called if it must wait in the queue. */
   onQueued(): void;
   onGranted(granted: Granted): void;
-  /** Not free, and not waited for. `retryAfterMs` is when another try is worth it. */
+  /** The key is not free, and the task does not wait. `retryAfterMs` is when another try is worth it. */
   onRefused(retryAfterMs: number): void;
   /** Nothing stays queued or held. */
   onFailed(error: Error): void;
@@ -36,7 +36,7 @@ export interface Work {
 export interface Cancellation {
   /** The error to give up with now, if there is one. */
   readonly error: Error | undefined;
-  /** The error to give up a wait with now, if there is one: a job that was told to stop does not wait, either. */
+  /** The error to end a wait with now, if there is one: a job that must stop does not wait, either. */
   readonly waitError: Error | undefined;
   /** Calls `onCancel` once a wait must end, until `unlisten`. It has one listener. */
   listen(onCancel: (error: Error) => void): void;
@@ -47,7 +47,7 @@ export interface Cancellation {
 export interface Obstacle {
   /** What remains of the lease beneath both. */
   readonly leaseRemainingMs: number;
-  /** Calls `onEnd` once, when nothing is in the way, or with the error of the grant beneath; not if `unlisten` came before. */
+  /** Calls `onEnd` once: when nothing is in the way, or with the error of the grant beneath. Not after `unlisten`. */
   listen(onEnd: (error?: Error) => void): void;
   unlisten(): void;
 }

@@ -18,7 +18,7 @@ export interface SocketListener extends Listed {
  */
 export class SocketWatch implements Listed {
   /** Its index in the list of its server. */
-  place = -1;
+  listIndex = -1;
   readonly socket: WatchedSocket;
   readonly listeners: SwapList<SocketListener> = new SwapList();
   /** Set when the connection is to end: called each time when one response less is on its way. */

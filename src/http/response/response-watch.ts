@@ -32,7 +32,7 @@ export interface ResponseEvents {
  */
 export class ResponseWatch implements SocketListener, EndListener {
   /** Its index in the connection's list of listeners. */
-  place = -1;
+  listIndex = -1;
   /**
    * Set until no further event can come. A watch is found by its request in a `WeakMap`, and everything that the watch
    * refers to survives the collector's quick rounds: so it must not refer to a request that is done.

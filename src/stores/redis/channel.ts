@@ -58,7 +58,7 @@ export class RedisChannel {
     let stopWaiting = (): void => {};
     const send = async (): Promise<void> => {
       // A connection to a node of a cluster needs a client that knows the nodes.
-      if (this.#driver.cluster) await this.#driver.connection.opened();
+      if (this.#driver.cluster) await this.#driver.connection.connected();
       // Nothing would close a connection that is opened now.
       if (isOver) return;
       this.#connection ??= this.#open();

@@ -55,7 +55,7 @@ function isRefusal(code: string | undefined, cause: unknown): boolean {
 
 /** Waits until a call can be sent. Rejects with a `LockStoreError` if the client has no connection. */
 export async function connected(driver: RedisDriver, operation: string): Promise<void> {
-  await driver.connection.opened().catch((cause: unknown) => {
+  await driver.connection.connected().catch((cause: unknown) => {
     throw notSent(operation, cause, 'The lock store has no connection');
   });
 }

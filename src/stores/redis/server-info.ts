@@ -38,7 +38,7 @@ function versionWarning(infos: readonly string[]): ServerWarning | undefined {
 
 async function infosOf(driver: RedisDriver): Promise<string[]> {
   const { cluster } = driver;
-  await driver.connection.opened();
+  await driver.connection.connected();
   const servers = cluster === undefined ? [driver] : cluster.primaries().map((primary) => cluster.node(primary));
   return Promise.all(servers.flatMap((server) => server?.send(['info']) ?? []).map(async (info) => String(await info)));
 }

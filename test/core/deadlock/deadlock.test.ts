@@ -569,7 +569,7 @@ describe('who can be in no ring pays nothing', () => {
     const waiter = { task: task as Partial<Task> as Task, state: 'waiting' } as Partial<Waiter> as Waiter;
     deadlocks.onWaiting(waiter);
     await clock.settle();
-    for (let n = 0; n < 3; n++) deadlocks.onOver(waiter);
+    for (let n = 0; n < 3; n++) deadlocks.onEnded(waiter);
     expect(store.count('clearEdge')).toBe(1);
   });
 

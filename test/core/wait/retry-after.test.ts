@@ -24,7 +24,7 @@ describe('retryAfterMs', () => {
   });
 
   describe('at the end of a wait', () => {
-    it('counts those before it, who may have the lock as long as the lease that is left', async () => {
+    it('Retry-After counts one remaining lease for each waiter ahead', async () => {
       const setup = setUp();
       await taken(setup, { leaseMs: 20_000, renew: false });
       const waiters = [await queued(setup, { waitMs: 5_500 }), await queued(setup, { waitMs: 5_500 })];
@@ -35,7 +35,7 @@ describe('retryAfterMs', () => {
       expect(second).toBe(2 * first);
     });
 
-    it('goes by the turns that were over in it', async () => {
+    it('Retry-After follows the turns that ended during the wait', async () => {
       const setup = setUp();
       const holder = await taken(setup);
       const [first, second] = [await queued(setup), await queued(setup)];
@@ -50,7 +50,7 @@ describe('retryAfterMs', () => {
       expect(last.error).toMatchObject({ retryAfterMs: 4_500, headers: { 'Retry-After': '5' } });
     });
 
-    it('goes by the turns of other processes, too, as the polls tell of them', async () => {
+    it('Retry-After also follows the turns of other processes, which polls report', async () => {
       const setup = setUp();
       const other = setup.sibling();
       const holder = await taken(other);
@@ -68,7 +68,7 @@ describe('retryAfterMs', () => {
     });
   });
 
-  it('of a full queue goes by the lease, and, once it moves, by whom it let through', async () => {
+  it('Retry-After for a full queue follows the lease and, once the queue moves, its turns', async () => {
     const setup = setUp({ maxWaitersPerKey: 2 });
     const holder = await taken(setup, { leaseMs: 12_000, renew: false });
     const [first] = [await queued(setup), await queued(setup, { waitMs: 60_000 })];
@@ -87,14 +87,14 @@ describe('retryAfterMs', () => {
     expect(((await queued(setup)).error as LockLimitError).retryAfterMs).toBe(9_000);
   });
 
-  it('of who does not wait counts those who do', async () => {
+  it('Retry-After of an acquire that does not wait counts the waiters', async () => {
     const setup = setUp();
     await taken(setup, { leaseMs: 12_000, renew: false });
     await queued(setup);
     expect((await queued(setup, { waitMs: 0 })).error).toMatchObject({ retryAfterMs: 24_000 });
   });
 
-  it('Retry-After follows how long holds lasted lately, not the lease of a holder that renews', async () => {
+  it('Retry-After follows how long recent holds lasted, not the lease of a holder that renews', async () => {
     const setup = setUp();
     for (let n = 0; n < 3; n++) {
       const earlier = await taken(setup);
@@ -107,7 +107,7 @@ describe('retryAfterMs', () => {
     expect(refused.error).toMatchObject({ retryAfterMs: 600, headers: { 'Retry-After': '1' } });
   });
 
-  it('Retry-After after a wait in which no turn was over counts a turn as long as that wait', async () => {
+  it('Retry-After after a wait in which no turn ended counts a turn as long as that wait', async () => {
     const setup = setUp();
     const earlier = await taken(setup);
     await setup.clock.advance(20);
@@ -120,7 +120,7 @@ describe('retryAfterMs', () => {
     expect(second).toBe(8_000);
   });
 
-  it('is a second where a scope re-entered too often', async () => {
+  it('Retry-After is a second if a scope re-entered too often', async () => {
     const setup = setUp({ maxReentry: 1 });
     const job = setup.job();
     await job.in(() => lock.acquire('key'));
@@ -129,49 +129,49 @@ describe('retryAfterMs', () => {
 });
 
 describe('QueueProgress', () => {
-  it('are over for all who wait as soon as one hears of it', () => {
+  it('A turn ends for all waiters as soon as one of them learns of it', () => {
     const progress = new QueueProgress();
     const [one, two] = [{}, {}];
     progress.join(one, 2);
     progress.join(two, 5);
     progress.updatePosition(one, 0);
     expect([progress.seenBy(one), progress.seenBy(two)]).toEqual([
-      { position: 0, over: 2 },
-      { position: 3, over: 2 },
+      { position: 0, endedTurns: 2 },
+      { position: 3, endedTurns: 2 },
     ]);
     progress.turnReached(one);
-    expect(progress.seenBy(two)).toEqual({ position: 2, over: 3 });
+    expect(progress.seenBy(two)).toEqual({ position: 2, endedTurns: 3 });
     const three = {};
     progress.join(three, 4);
-    expect(progress.seenBy(three)).toEqual({ position: 4, over: 0 });
+    expect(progress.seenBy(three)).toEqual({ position: 4, endedTurns: 0 });
   });
 
-  it('do not go backwards where somebody comes before a waiter, or it loses its place', () => {
+  it('The count of turns does not go back when a waiter is overtaken or loses its place', () => {
     const progress = new QueueProgress();
     const one = {};
     progress.join(one, 2);
     progress.updatePosition(one, 1);
     progress.updatePosition(one, 7);
-    expect(progress.seenBy(one)).toEqual({ position: 7, over: 1 });
+    expect(progress.seenBy(one)).toEqual({ position: 7, endedTurns: 1 });
     progress.updatePosition(one, 6);
-    expect(progress.seenBy(one)).toEqual({ position: 6, over: 2 });
+    expect(progress.seenBy(one)).toEqual({ position: 6, endedTurns: 2 });
   });
 
-  it('do not go backwards either where somebody comes who was overtaken', () => {
+  it('The count of turns does not go back when the turn of an overtaken waiter begins', () => {
     const progress = new QueueProgress();
     const [one, two] = [{}, {}];
     progress.join(one, 2);
     progress.join(two, 5);
     progress.updatePosition(two, 0);
-    expect(progress.seenBy(one)).toEqual({ position: 0, over: 5 });
+    expect(progress.seenBy(one)).toEqual({ position: 0, endedTurns: 5 });
     progress.turnReached(one);
-    expect(progress.seenBy(two)).toEqual({ position: 0, over: 5 });
+    expect(progress.seenBy(two)).toEqual({ position: 0, endedTurns: 5 });
   });
 
-  it('know nothing of who never waited', () => {
+  it('A waiter that never joined has seen no turn', () => {
     const progress = new QueueProgress();
     progress.turnReached({});
     progress.updatePosition({}, 0);
-    expect(progress.seenBy({})).toEqual({ position: 0, over: 0 });
+    expect(progress.seenBy({})).toEqual({ position: 0, endedTurns: 0 });
   });
 });

@@ -62,7 +62,7 @@ export class RedisPrimaries {
         }
       }
       // The client sends scripts to no replica. A read from a replica would not show that a primary is gone.
-      await this.#driver.connection.opened();
+      await this.#driver.connection.connected();
       await this.#driver.send(['eval', 'return 1', 1, key]);
     }
     throw failure;
