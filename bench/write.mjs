@@ -1,5 +1,5 @@
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join, relative } from 'node:path';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { fill } from './report/markers.mjs';
 import { resultsFile } from './report/results.mjs';
@@ -7,13 +7,13 @@ import { goalSection, headlineSection, optimizationSection, scenarioSection } fr
 import { scenarios } from './scenarios/index.mjs';
 
 const bench = import.meta.dirname;
-const root = dirname(bench);
+const page = join(bench, 'README.md');
 const curves = join(bench, 'curves');
 
 /**
- * Keeps the results, draws the curves, and writes into the README of the benchmarks, that of the package and the guide what
- * they have markers for: `<!-- bench:results -->`, all tables; `<!-- bench:headlines -->`, six lines;
- * `<!-- bench:curves -->`, the pictures; and `<!-- bench:optimizations -->`, what each of them buys. Each ends with a marker like `<!-- /bench:results -->`.
+ * Keeps the results, draws the curves, and writes into the README of the benchmarks what it has markers for:
+ * `<!-- bench:results -->`, all tables and curves; `<!-- bench:headlines -->`, six lines; and `<!-- bench:optimizations -->`,
+ * what each of them buys. Each ends with a marker like `<!-- /bench:results -->`.
  */
 export async function write(results) {
   writeFileSync(resultsFile, `${JSON.stringify(results, shorter, 2)}\n`);
@@ -21,31 +21,23 @@ export async function write(results) {
   const drawn = measured.filter(({ chart }) => chart !== undefined);
   await draw(drawn, results);
   const contents = {
-    results: (document) => resultsFor(document, measured, results),
+    results: () => resultsFor(measured, results),
     headlines: () => headlineSection(results.scenarios),
-    curves: (document) => curvesFor(document, drawn),
     optimizations: () => optimizationSection(results.optimizations ?? []),
   };
-  const guide = readdirSync(join(root, 'docs'), { recursive: true }).filter((file) => file.endsWith('.md'));
-  for (const document of ['README.md', 'bench/README.md', ...guide.map((file) => join('docs', file))]) {
-    const before = readFileSync(join(root, document), 'utf8');
-    const after = fill(before, (name) => contents[name](document));
-    if (after !== before) writeFileSync(join(root, document), after);
-  }
+  writeFileSync(
+    page,
+    fill(readFileSync(page, 'utf8'), (name) => contents[name]()),
+  );
 }
 
-function resultsFor(document, measured, results) {
+function resultsFor(measured, results) {
   const sections = measured.map((scenario) => {
     const section = scenarioSection(scenario, results.scenarios[scenario.name]);
-    return scenario.chart === undefined ? section : `${section}\n\n${picture(scenario, document)}`;
+    return scenario.chart === undefined ? section : `${section}\n\n${picture(scenario)}`;
   });
   const when = `Measured on ${dates(results)}: ${results.machine}.`;
   return [when, '### Goals', goalSection(scenarios, results.scenarios), ...sections].join('\n\n');
-}
-
-function curvesFor(document, drawn) {
-  const pictures = drawn.map((scenario) => picture(scenario, document));
-  return ['These are the curves of the last measurement.', ...pictures].join('\n\n');
 }
 
 async function draw(drawn, results) {
@@ -56,8 +48,8 @@ async function draw(drawn, results) {
   }
 }
 
-function picture({ title, name }, document) {
-  return `![${title}](${relative(join(root, dirname(document)), join(curves, `${name}.svg`))})`;
+function picture({ title, name }) {
+  return `![${title}](curves/${name}.svg)`;
 }
 
 function dates({ scenarios: all }) {

@@ -16,8 +16,6 @@ cpSync(join(import.meta.dirname, 'home.md'), join(pages, 'index.md'));
 for (const name of ['first-lock', 'nest-first-lock'])
   cpSync(join(root, 'examples', name), join(pages, name), { recursive: true });
 cpSync(join(import.meta.dirname, 'public'), join(pages, 'public'), { recursive: true });
-// Where the pages' links lead to.
-cpSync(join(root, 'bench/curves'), join(import.meta.dirname, 'bench/curves'), { recursive: true });
 await writeReference(join(pages, 'reference/api'));
 await build(import.meta.dirname);
 
