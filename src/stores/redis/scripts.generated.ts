@@ -3,7 +3,7 @@ import type { RedisScript } from './scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: 'd122ab947b9dba03e05afeb0325c7e085b7cd758',
+  sha1: 'ff2a735b86e1b76035507bafa680846f6f0b1240',
   source: `local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
@@ -92,6 +92,11 @@ for i = 2, #found do
 if found[i] then sum, depth = sum + found[i], i - 1 end
 end
 return sum, depth, tonumber(found[#found] or 0), found[1]
+end
+local function beside(hold)
+if hold.isAlone then return 0, 0 end
+local family, _, number = familyOf(hold.owner)
+return family - 1, number - 1
 end
 local function listHolds(from, to, most)
 local ids, list = count > 0 and {onlyId, ends} or {}, {}
@@ -303,8 +308,7 @@ tellGranted = function(from)
 for i = from, #granted do
 local waiter = granted[i]
 if waiter.process ~= process then
-local family, _, number = familyOf(waiter.owner)
-tell(waiter.process, table.concat({'granted', waiter.id, fence, waiter.endMs, family - 1, number - 1}, ' '))
+tell(waiter.process, table.concat({'granted', waiter.id, fence, waiter.endMs, beside(waiter)}, ' '))
 end
 end
 end
@@ -397,6 +401,7 @@ end
 local function claim(waiter, family, number)
 dequeue(waiter.id, waiter.fields, waiter.said, 2)
 waiter.isClaim = true
+waiter.isAlone = family == 0 and waiter.said[2] == '1'
 granted[#granted + 1], taken[waiter.id] = waiter, waiter
 grantBeside(waiter, family, number)
 end
@@ -503,6 +508,7 @@ end
 count, ends, leastMode, onlyId, onlyOwner, onlyProcess = 1, endMs, mode, hold, owner, process
 end
 family, number = family + 1, number + 1
+for _, waiter in ipairs(granted) do waiter.isAlone = false end
 local told = #granted
 if queued then
 handOffWithin(owner)
@@ -545,8 +551,7 @@ reply = {status, nowMs, ends, position, isWaiting and 0 or 1, isNewestLost and 1
 end
 if isPoll or #granted > 0 then
 local function append(claim)
-local family, _, number = familyOf(claim.owner)
-for _, each in ipairs({claim.id, fence, claim.endMs, family - 1, number - 1}) do reply[#reply + 1] = each end
+for _, each in ipairs({claim.id, fence, claim.endMs, beside(claim)}) do reply[#reply + 1] = each end
 end
 for _, waiter in ipairs(granted) do
 if waiter.process == process and waiter.id ~= hold then append(waiter) end
@@ -593,7 +598,7 @@ return redis.call('ZRANGE', KEYS[1], '+inf', '(' .. nowMs, 'BYSCORE', 'REV', 'LI
 
 export const forceRelease: RedisScript = {
   name: 'force-release',
-  sha1: 'd6f4ba3690e9522bb13b2d2707f548650f27f3c1',
+  sha1: '4364365ad9ebd277ca31eda404a10038bcb81584',
   source: `local ttlMs, channels, process = ARGV[2], ARGV[3], ''
 local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
@@ -652,6 +657,11 @@ for i = 2, #found do
 if found[i] then sum, depth = sum + found[i], i - 1 end
 end
 return sum, depth, tonumber(found[#found] or 0), found[1]
+end
+local function beside(hold)
+if hold.isAlone then return 0, 0 end
+local family, _, number = familyOf(hold.owner)
+return family - 1, number - 1
 end
 local function listHolds(from, to, most)
 local ids, list = count > 0 and {onlyId, ends} or {}, {}
@@ -838,8 +848,7 @@ tellGranted = function(from)
 for i = from, #granted do
 local waiter = granted[i]
 if waiter.process ~= process then
-local family, _, number = familyOf(waiter.owner)
-tell(waiter.process, table.concat({'granted', waiter.id, fence, waiter.endMs, family - 1, number - 1}, ' '))
+tell(waiter.process, table.concat({'granted', waiter.id, fence, waiter.endMs, beside(waiter)}, ' '))
 end
 end
 end
@@ -932,6 +941,7 @@ end
 local function claim(waiter, family, number)
 dequeue(waiter.id, waiter.fields, waiter.said, 2)
 waiter.isClaim = true
+waiter.isAlone = family == 0 and waiter.said[2] == '1'
 granted[#granted + 1], taken[waiter.id] = waiter, waiter
 grantBeside(waiter, family, number)
 end
@@ -992,7 +1002,7 @@ return done(1)`,
 
 export const inspect: RedisScript = {
   name: 'inspect',
-  sha1: '4e13cd6b1ebb7e4f0b960f55873ae7f812eac4a5',
+  sha1: 'b5d8c65f48e57263a0ae21abd5575c963166d507',
   source: `local channels = ''
 local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
@@ -1051,6 +1061,11 @@ for i = 2, #found do
 if found[i] then sum, depth = sum + found[i], i - 1 end
 end
 return sum, depth, tonumber(found[#found] or 0), found[1]
+end
+local function beside(hold)
+if hold.isAlone then return 0, 0 end
+local family, _, number = familyOf(hold.owner)
+return family - 1, number - 1
 end
 local function listHolds(from, to, most)
 local ids, list = count > 0 and {onlyId, ends} or {}, {}
@@ -1118,7 +1133,7 @@ return {nowMs, held, waits}`,
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: '5a69219811e8faea5919a70b9c1a05f18f898a24',
+  sha1: 'b485c61fda06e888fac2ad5233275fcf7345d668',
   source: `local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
@@ -1184,6 +1199,11 @@ for i = 2, #found do
 if found[i] then sum, depth = sum + found[i], i - 1 end
 end
 return sum, depth, tonumber(found[#found] or 0), found[1]
+end
+local function beside(hold)
+if hold.isAlone then return 0, 0 end
+local family, _, number = familyOf(hold.owner)
+return family - 1, number - 1
 end
 local function listHolds(from, to, most)
 local ids, list = count > 0 and {onlyId, ends} or {}, {}
@@ -1319,8 +1339,7 @@ tellGranted = function(from)
 for i = from, #granted do
 local waiter = granted[i]
 if waiter.process ~= process then
-local family, _, number = familyOf(waiter.owner)
-tell(waiter.process, table.concat({'granted', waiter.id, fence, waiter.endMs, family - 1, number - 1}, ' '))
+tell(waiter.process, table.concat({'granted', waiter.id, fence, waiter.endMs, beside(waiter)}, ' '))
 end
 end
 end
@@ -1490,6 +1509,7 @@ end
 local function claim(waiter, family, number)
 dequeue(waiter.id, waiter.fields, waiter.said, 2)
 waiter.isClaim = true
+waiter.isAlone = family == 0 and waiter.said[2] == '1'
 granted[#granted + 1], taken[waiter.id] = waiter, waiter
 grantBeside(waiter, family, number)
 end
@@ -1553,8 +1573,7 @@ end
 local reply = {status, nowMs}
 if #granted > 0 then
 local function append(claim)
-local family, _, number = familyOf(claim.owner)
-for _, each in ipairs({claim.id, fence, claim.endMs, family - 1, number - 1}) do reply[#reply + 1] = each end
+for _, each in ipairs({claim.id, fence, claim.endMs, beside(claim)}) do reply[#reply + 1] = each end
 end
 for _, waiter in ipairs(granted) do
 if waiter.process == process and waiter.id ~= hold then append(waiter) end
@@ -1628,7 +1647,7 @@ return 1`,
 
 export const transfer: RedisScript = {
   name: 'transfer',
-  sha1: '187061d8220f44df5da7c8ebca2b1deb6dba900d',
+  sha1: '41bae9d8cc7c54ebdcbee7f873c1e050a3449660',
   source: `local process, owner, hold, mode, leaseMs, ttlMs, channels, before, rememberMs = unpack(ARGV)
 local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
@@ -1687,6 +1706,11 @@ for i = 2, #found do
 if found[i] then sum, depth = sum + found[i], i - 1 end
 end
 return sum, depth, tonumber(found[#found] or 0), found[1]
+end
+local function beside(hold)
+if hold.isAlone then return 0, 0 end
+local family, _, number = familyOf(hold.owner)
+return family - 1, number - 1
 end
 local function listHolds(from, to, most)
 local ids, list = count > 0 and {onlyId, ends} or {}, {}
@@ -1926,8 +1950,7 @@ tellGranted = function(from)
 for i = from, #granted do
 local waiter = granted[i]
 if waiter.process ~= process then
-local family, _, number = familyOf(waiter.owner)
-tell(waiter.process, table.concat({'granted', waiter.id, fence, waiter.endMs, family - 1, number - 1}, ' '))
+tell(waiter.process, table.concat({'granted', waiter.id, fence, waiter.endMs, beside(waiter)}, ' '))
 end
 end
 end
@@ -2020,6 +2043,7 @@ end
 local function claim(waiter, family, number)
 dequeue(waiter.id, waiter.fields, waiter.said, 2)
 waiter.isClaim = true
+waiter.isAlone = family == 0 and waiter.said[2] == '1'
 granted[#granted + 1], taken[waiter.id] = waiter, waiter
 grantBeside(waiter, family, number)
 end
@@ -2081,7 +2105,7 @@ return done({'granted', nowMs, fence, endMs})`,
 
 export const wait: RedisScript = {
   name: 'wait',
-  sha1: '9870f93103c4ac87c9ed24f4fdd0619001aaa775',
+  sha1: 'd1fce7506c39bebcdd4d289481ca620a439f4300',
   source: `local channels = ''
 local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local time = redis.call('TIME')
@@ -2140,6 +2164,11 @@ for i = 2, #found do
 if found[i] then sum, depth = sum + found[i], i - 1 end
 end
 return sum, depth, tonumber(found[#found] or 0), found[1]
+end
+local function beside(hold)
+if hold.isAlone then return 0, 0 end
+local family, _, number = familyOf(hold.owner)
+return family - 1, number - 1
 end
 local function listHolds(from, to, most)
 local ids, list = count > 0 and {onlyId, ends} or {}, {}

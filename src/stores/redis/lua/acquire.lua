@@ -106,6 +106,8 @@ if family > 0 or count == 0 or limitOf(leastMode) > 1 or queued == 'front' then
       count, ends, leastMode, onlyId, onlyOwner, onlyProcess = 1, endMs, mode, hold, owner, process
     end
     family, number = family + 1, number + 1
+    -- It may be of the family of those that this call granted before.
+    for _, waiter in ipairs(granted) do waiter.isAlone = false end
     local told = #granted
     if queued then
       handOffWithin(owner)

@@ -1,8 +1,7 @@
 -- Appends claims of the calling process to `reply`: those that this call made, and of a poll the other open ones that lapse
 -- first; hold, fence and end of each, how many other holds its family has, and how many of these its owner has.
 local function append(claim)
-  local family, _, number = familyOf(claim.owner)
-  for _, each in ipairs({claim.id, fence, claim.endMs, family - 1, number - 1}) do reply[#reply + 1] = each end
+  for _, each in ipairs({claim.id, fence, claim.endMs, beside(claim)}) do reply[#reply + 1] = each end
 end
 for _, waiter in ipairs(granted) do
   if waiter.process == process and waiter.id ~= hold then append(waiter) end

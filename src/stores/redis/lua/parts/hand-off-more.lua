@@ -4,6 +4,8 @@
 local function claim(waiter, family, number)
   dequeue(waiter.id, waiter.fields, waiter.said, 2)
   waiter.isClaim = true
+  -- The only waiter of its trace: this call grants it nothing else.
+  waiter.isAlone = family == 0 and waiter.said[2] == '1'
   granted[#granted + 1], taken[waiter.id] = waiter, waiter
   grantBeside(waiter, family, number)
 end

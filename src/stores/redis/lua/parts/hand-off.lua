@@ -12,8 +12,7 @@ tellGranted = function(from)
   for i = from, #granted do
     local waiter = granted[i]
     if waiter.process ~= process then
-      local family, _, number = familyOf(waiter.owner)
-      tell(waiter.process, table.concat({'granted', waiter.id, fence, waiter.endMs, family - 1, number - 1}, ' '))
+      tell(waiter.process, table.concat({'granted', waiter.id, fence, waiter.endMs, beside(waiter)}, ' '))
     end
   end
 end

@@ -65,6 +65,13 @@ local function familyOf(owner, id)
   return sum, depth, tonumber(found[#found] or 0), found[1]
 end
 
+-- How many other holds the family of a holder has, and how many of these its owner has.
+local function beside(hold)
+  if hold.isAlone then return 0, 0 end
+  local family, _, number = familyOf(hold.owner)
+  return family - 1, number - 1
+end
+
 -- Returns the holds whose leases end in a time, in the order in which they were granted; of very many, those that end first.
 local function listHolds(from, to, most)
   local ids, list = count > 0 and {onlyId, ends} or {}, {}
