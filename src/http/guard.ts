@@ -157,7 +157,7 @@ export class RequestGuard<Call extends readonly unknown[] = readonly unknown[]> 
       return refused(error, batch?.release() ?? Promise.resolve());
     }
     // This may have happened right before the grant: the handler must not begin.
-    const error = scope.hasClientLeft ? new LockAbortedError({ cause: scope.abortReason }) : lossOf(scope);
+    const error = scope.isCancelled ? new LockAbortedError({ cause: scope.abortReason }) : lossOf(scope);
     if (error !== undefined) return refused(error, Promise.allSettled(holds.map((hold) => hold.release())));
     stopTiming?.();
     scope.addGuarded(holds);
@@ -180,7 +180,7 @@ export class RequestGuard<Call extends readonly unknown[] = readonly unknown[]> 
       if (refusal === undefined) return enterWithoutLock(scope, names, error);
     }
     // The status 499 means that the client is gone. Here the guard's own signal was aborted, and the client still waits.
-    if (hasCode(refusal, 'ERR_LOCK_ABORTED') && !scope.hasClientLeft) setStatus(refusal, 503);
+    if (hasCode(refusal, 'ERR_LOCK_ABORTED') && !scope.isCancelled) setStatus(refusal, 503);
     throw refusal;
   }
 

@@ -1,7 +1,7 @@
 import { settle } from '../core/base/maybe-promise.ts';
 import { LockScopeError } from '../core/model/errors.ts';
 import { currentScope } from '../core/scope/context.ts';
-import { type Scope, scopeIsOver } from '../core/scope/scope.ts';
+import { type Scope, scopeHasEnded } from '../core/scope/scope.ts';
 import type { ResponseWatch } from './response/response-watch.ts';
 import type { TracedRequest } from './traced-request.ts';
 
@@ -38,7 +38,7 @@ export class HandlerWork {
     const scope = currentScope();
     const watch = scope && this.#watches.get(scope);
     if (watch === undefined) return handler();
-    if (watch.isOver) throw new LockScopeError(scopeIsOver);
+    if (watch.isOver) throw new LockScopeError(scopeHasEnded);
     return asWork(watch, handler);
   }
 }

@@ -50,7 +50,10 @@ class Messages {
   async ship(key: string): Promise<object> {
     const held = await lock.acquire(key, { waitMs: 0 });
     // Re-enters; the rest is released at the end of the method.
-    return getLock(key).run((inner) => ({ isSame: pathOf(inner) === pathOf(held), isOver: currentTrace()?.isOver }));
+    return getLock(key).run((inner) => ({
+      isSame: pathOf(inner) === pathOf(held),
+      hasEnded: currentTrace()?.hasEnded,
+    }));
   }
 
   @RunInTrace()
@@ -104,7 +107,7 @@ describe.each([
   });
 
   it('[nest-message-01] A message handler with `@RunInTrace` runs in a scope on the locks of the module', async () => {
-    expect(await send('ship', 'k')).toEqual({ isSame: true, isOver: false });
+    expect(await send('ship', 'k')).toEqual({ isSame: true, hasEnded: false });
     expect((await locks.inspect('k')).holds).toEqual([]);
   });
 

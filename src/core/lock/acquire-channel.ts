@@ -5,13 +5,13 @@ import type { Locks } from '../runtime/locks.ts';
 /** Which API asked for a lock: `acquire` or `run`, a guard, a try, or a batch. */
 export type AcquireCaller = 'code' | 'guard' | 'try' | 'batch';
 
-/** How an acquire ended, as traces name it, and events if it was not granted. */
+/** How an acquire ended. Traces have all of these names, events those of failures. */
 export type Outcome = 'granted' | Failure;
 
-/** How an acquire ended that was not granted. */
+/** How an acquire failed. */
 export type Failure = 'refused' | 'timeout' | 'aborted' | 'deadlock';
 
-/** What subscribers of the channel are given. The fields from `outcome` on are set before `asyncStart`. */
+/** The message of the channel. The fields from `outcome` on are set before `asyncStart`. */
 export interface AcquireMessage {
   readonly locks: Locks;
   readonly key: string;

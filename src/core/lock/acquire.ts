@@ -20,13 +20,13 @@ import type { AcquireTask, Cancellation } from '../wait/task.ts';
 import { type AcquireCaller, type AcquireMessage, acquireChannel, type Failure } from './acquire-channel.ts';
 import { branchObstacle, cycleError } from './branch-obstacle.ts';
 import { firstHold, type ScopedHold } from './hold.ts';
-import { isNotFree, tellFailed, tellGranted } from './outcome.ts';
+import { isNotFree, reportFailed, reportGranted } from './outcome.ts';
 import { assertEnterable, assertNotOwnGuards, heldBy, lossOf, reenter } from './reentry.ts';
 
 /** Which API made the call. A guard stops waiting when its client disconnects. */
 export type Caller = 'code' | 'guard';
 
-/** What else an acquire needs to know of its call. */
+/** Details of the call that an acquire is for. */
 export interface AcquireDetails {
   /** How traces name the caller. Default: `caller`. */
   readonly as?: AcquireCaller | undefined;
@@ -34,14 +34,14 @@ export interface AcquireDetails {
   readonly firstCallTimeoutMs?: number | undefined;
   /** Where the application made the call, if its code did. Default: the stack of this call. */
   readonly callSite?: CallSite | undefined;
-  /** Whether a key that is not free is no end: a batch that tries several at once waits for that key then. */
+  /** Whether the caller goes on if the key is not free: a batch that tries several keys waits for that key then. */
   readonly isProbe?: boolean | undefined;
 }
 
 /**
- * Acquires for a scope: by re-entry, without a store call, if the scope holds the key already; else from the store. The
- * options were checked. Fails with `LockTimeoutError` if the key is not free in time. Re-entry returns without a promise: with
- * an async context, promises are most of what it costs.
+ * Acquires for a scope: by re-entry, without a store call, if the scope holds the key already; otherwise from the store. The
+ * options are checked already. Fails with `LockTimeoutError` if the key is not free in time. Re-entry returns without a promise:
+ * with an async context, promises are most of its cost.
  */
 export function acquire(
   branch: Branch,
@@ -52,31 +52,33 @@ export function acquire(
 ): MaybePromise<ScopedHold> {
   const { scope } = branch;
   const { runtime } = scope;
-  const asked = acquireSettings(runtime.settings, options);
-  assertGrantable(asked.leaseMs, runtime.client.capabilities);
+  const requested = acquireSettings(runtime.settings, options);
+  assertGrantable(requested.leaseMs, runtime.client.capabilities);
   const isForGuard = caller === 'guard';
-  const entry = asked.reentrant === false ? nothing : scope.holds.entry(name.id, branch, asked.mode);
+  const entry = requested.reentrant === false ? noEntry : scope.holds.entry(name.id, branch, requested.mode);
   const entered = entry.grant;
   try {
-    const cancelled = cancellationError(name, scope, asked.signal, isForGuard);
+    const cancelled = cancellationError(name, scope, requested.signal, isForGuard);
     if (cancelled !== undefined) throw cancelled;
     if (entered !== undefined) assertEnterable(scope, entered, options);
-    if (entered !== undefined && isLocal(branch, entry, entered, asked.mode)) return reenter(branch, entered, asked);
-    if (entered === undefined && asked.waitMs > 0) assertNotOwnGuards(scope, name, asked);
-    const cycle = asked.reentrant !== false && asked.waitMs > 0 ? cycleError(branch, name, asked.mode) : undefined;
+    if (entered !== undefined && isLocal(branch, entry, entered, requested.mode))
+      return reenter(branch, entered, requested);
+    if (entered === undefined && requested.waitMs > 0) assertNotOwnGuards(scope, name, requested);
+    const cycle =
+      requested.reentrant !== false && requested.waitMs > 0 ? cycleError(branch, name, requested.mode) : undefined;
     if (cycle !== undefined) throw cycle;
-    assertMode(runtime.client.capabilities, asked.mode, name);
+    assertMode(runtime.client.capabilities, requested.mode, name);
     if (runtime.acquires.isClosed) throw new LocksClosedError(name);
   } catch (error) {
     if (!isForGuard) setCallSite(error, details?.callSite ?? new CallSite(acquire));
     // A mistake in the options is no outcome of an acquire.
     if (!isLockError(error) || error.code !== 'ERR_LOCK_CONFIG') {
-      tellFailed(runtime.events, new Acquisition(branch, name, asked, isForGuard), error);
+      reportFailed(runtime.events, new Acquisition(branch, name, requested, isForGuard), error);
     }
     throw error;
   }
-  // Beneath a grant of the scope, with a hold of its own: a reader that becomes the writer, or a branch beside others.
-  const settings = entered === undefined ? asked : { ...asked, reentrant: entered.reentrant };
+  // A new hold beneath a grant of the scope: a reader that becomes the writer, or a branch alongside others.
+  const settings = entered === undefined ? requested : { ...requested, reentrant: entered.reentrant };
   const acquisition = new Acquisition(branch, name, settings, isForGuard, entered, details);
   if (!isForGuard) acquisition.callSite = details?.callSite ?? new CallSite(acquire);
   if (acquireChannel.hasSubscribers) return acquireTraced(acquisition, details?.as ?? caller);
@@ -84,13 +86,13 @@ export function acquire(
   return acquisition.result.promise;
 }
 
-const nothing: Entry = { grant: undefined, blocker: undefined, isBeside: false };
+const noEntry: Entry = { grant: undefined, blocker: undefined, isAlongside: false };
 
 /**
  * Whether a branch enters a grant of its scope without a store call. If others may hold the key below a branch, the store must
- * know of each branch that has it; and a branch takes a permit of its own beside others.
+ * know each branch that has it. Each branch needs its own permit.
  */
-function isLocal(branch: Branch, { blocker, isBeside }: Entry, grant: Grant, mode: HoldMode): boolean {
+function isLocal(branch: Branch, { blocker, isAlongside: isBeside }: Entry, grant: Grant, mode: HoldMode): boolean {
   if (blocker !== undefined || isBeside || (mode === 'write' && grant.request.mode !== 'write')) return false;
   const isAlone = !branch.scope.isShared && mode !== 'permit';
   return isAlone || grant.request.owner === branch.ownerAs(grant.reentrant);
@@ -111,7 +113,7 @@ function acquireTraced(acquisition: Acquisition, caller: AcquireCaller): Promise
   }, message);
 }
 
-/** One acquire that asks the store. Ten thousand of these may wait: one object each, without closures. */
+/** One acquire from the store. Ten thousand of these may wait: one object each, without closures. */
 class Acquisition implements AcquireTask {
   readonly work: Branch;
   readonly name: LockName;
@@ -124,7 +126,7 @@ class Acquisition implements AcquireTask {
   readonly request: HoldRequest;
   readonly startedAt: Instant;
   readonly result: Deferred<ScopedHold> = new Deferred<ScopedHold>(false);
-  /** What subscribers of the tracing channel are given. */
+  /** Its message on the tracing channel. */
   message: AcquireMessage | undefined;
   callSite: CallSite | undefined;
 
@@ -174,16 +176,16 @@ class Acquisition implements AcquireTask {
     return wholeMs(this.work.scope.runtime.clock.now(), this.startedAt);
   }
 
-  /** Asks the store, or waits for the branches of its scope that have the key beneath the same grant. */
+  /** Asks the store, or first waits for the branches of its scope that have the key beneath the same grant. */
   begin(): void {
     const { request, joined, settings, work } = this;
     const { holds, runtime } = work.scope;
     const isReentrant = settings.reentrant !== false;
-    // Branches that come meanwhile must not enter without the store.
+    // Branches that begin meanwhile must not enter without the store.
     const obstacle = isReentrant
-      ? branchObstacle(work, this.name, request.mode, joined, () => holds.ask(this))
+      ? branchObstacle(work, this.name, request.mode, joined, () => holds.addPending(this))
       : undefined;
-    if (obstacle === undefined) holds.ask(this);
+    if (obstacle === undefined) holds.addPending(this);
     runtime.acquires.acquire(this, obstacle);
   }
 
@@ -198,15 +200,15 @@ class Acquisition implements AcquireTask {
   onGranted(granted: Granted): void {
     const { scope } = this.work;
     const { equalHolds = 0 } = granted;
-    const isOverlap = scope.isBare && equalHolds > scope.holds.countBeside(this.request);
+    const isOverlap = scope.isBare && equalHolds > scope.holds.countAlongside(this.request);
     if (isOverlap) warnOfOverlap();
     const first = firstHold(this.work, this, granted);
-    this.work.scope.holds.answered(this);
+    this.work.scope.holds.removePending(this);
     // A batch limits its first call.
     if (this.firstCallTimeoutMs === undefined) warnOfManyKeys(scope.holds.all.length);
-    tellGranted(scope.runtime.events, this, granted, isOverlap);
+    reportGranted(scope.runtime.events, this, granted, isOverlap);
     const { joined } = this;
-    // An ancestor may have released it meanwhile: that is no loss.
+    // If an ancestor has released it meanwhile, that is no loss.
     const lost = joined?.isOpen ? lossOf(scope, joined) : joined?.lostError;
     if (lost === undefined) this.result.resolve(first);
     else {
@@ -226,14 +228,14 @@ class Acquisition implements AcquireTask {
   }
 
   #fail(error: Error, outcome?: Failure): void {
-    this.work.scope.holds.answered(this);
+    this.work.scope.holds.removePending(this);
     setCallSite(error, this.callSite);
     this.result.reject(error);
-    tellFailed(this.work.scope.runtime.events, this, error, outcome);
+    reportFailed(this.work.scope.runtime.events, this, error, outcome);
   }
 }
 
-/** As `acquire` without a wait, but returns undefined if the key is not free. */
+/** Acquires without a wait. Returns undefined if the key is not free. */
 export function tryAcquire(
   branch: Branch,
   name: LockName,
@@ -251,7 +253,7 @@ export function tryAcquire(
   );
 }
 
-/** A new hold id, for an owner as the settings say. */
+/** The request of a new hold, with a random hold id. */
 export function requestOf(branch: Branch, { id }: LockName, settings: AcquireSettings & AcquireTarget): HoldRequest {
   const { clock, process, settings: defaults } = branch.scope.runtime;
   return {

@@ -6,7 +6,7 @@ import type { BatchHold } from '../model/types.ts';
 import { checkValue, promised } from '../model/validate.ts';
 import type { ScopedHold } from './hold.ts';
 
-/** The holds of one scope on several keys, as one. Its methods work when destructured. */
+/** Several holds of one scope, as one. Its methods work when destructured. */
 export class ScopedBatch implements BatchHold {
   readonly holds: ReadonlyMap<string, ScopedHold>;
   readonly #inOrder: readonly ScopedHold[];
@@ -75,9 +75,9 @@ export class ScopedBatch implements BatchHold {
     for (const hold of this.#inOrder) hold.assertOpen();
   }
 
-  /** As `GrantRegistry.releaseTurn`. */
-  releaseTurn(): Promise<void> | undefined {
-    return this.#inOrder[0]?.releaseTurn();
+  /** As `GrantRegistry.releaseSlot`. */
+  releaseSlot(): Promise<void> | undefined {
+    return this.#inOrder[0]?.releaseSlot();
   }
 
   /** Postpones the automatic release until the returned function is called. */
@@ -111,14 +111,14 @@ export class ScopedBatch implements BatchHold {
 
 inspectAsJson(ScopedBatch, 'Batch');
 
-/** Waits for all of them. Rejects with the only error, or else with the one that `worstOf` returns. */
+/** Waits for all of them. Rejects with `worstOf` their errors. */
 async function all(work: readonly Promise<void>[]): Promise<void> {
   const errors: unknown[] = [];
   for (const result of await Promise.allSettled(work)) if (result.status === 'rejected') errors.push(result.reason);
   if (errors.length > 0) throw worstOf(errors);
 }
 
-/** One error for many: a loss comes before a store that did not answer. If there are several, `cause` has all of them. */
+/** One error for several: a loss, rather than a store that did not reply. Its `cause` has all of them. */
 export function worstOf(errors: readonly unknown[]): unknown {
   const worst = errors.find((error) => hasCode(error, 'ERR_LOCK_LOST')) ?? errors[0];
   if (errors.length < 2) return worst;

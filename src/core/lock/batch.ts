@@ -9,14 +9,14 @@ import type { Branch } from '../scope/scope.ts';
 import { type AcquireDetails, acquire, type Caller, tryAcquire } from './acquire.ts';
 import type { ScopedHold } from './hold.ts';
 
-/** The last store calls of a batch may take so long beyond its time: it may have come to its last keys just in time. */
+/** The last store calls of a batch may end this long after its time: it may reach its last keys just in time. */
 const lastCallMs = 100;
 
 /**
  * Acquires several keys for a scope, all or none, in one canonical order. It tries all of them at once, so that free keys
  * cost one round trip together. It keeps the keys before the first that is not free, releases those behind it, waits in the
- * queue of that one alone, and then tries the rest again. A batch that waits holds no key that comes later in the order, so
- * batches never wait for each other in a cycle.
+ * queue of that one alone, and then tries the rest again. While it waits for a key, it holds no later key: batches never wait for
+ * each other in a cycle.
  */
 export class Batch {
   /** In the order of the acquires. */
@@ -31,7 +31,7 @@ export class Batch {
   readonly #holds: ScopedHold[] = [];
   #releasing: Promise<unknown> = Promise.resolve();
 
-  /** The names are different ones, and the options were checked. */
+  /** The names are distinct, and the options are checked already. */
   constructor(branch: Branch, names: readonly LockName[], options: AcquireOptions, caller: Caller) {
     const { settings, clock } = branch.scope.runtime;
     this.names = [...names].sort((a, b) => (a.id < b.id ? -1 : 1));
@@ -44,8 +44,8 @@ export class Batch {
   }
 
   /**
-   * Resolves with the holds in the order of their keys, none of them lost. Rejects with the error of the first key in the
-   * order that can't be had; the others are being released then.
+   * Resolves with the holds in the order of their keys, none of them lost. Rejects with the error of the first key that fails;
+   * the others are then released in the background.
    */
   async acquire(): Promise<readonly ScopedHold[]> {
     try {
@@ -57,7 +57,7 @@ export class Batch {
     return this.#holds;
   }
 
-  /** Releases all its holds. Resolves when every release was answered, or has failed. */
+  /** Releases all its holds. Resolves when every release has a reply or has failed. */
   async release(): Promise<void> {
     this.#releaseHolds(this.#holds.splice(0));
     await this.#releasing;
@@ -67,7 +67,7 @@ export class Batch {
   #heldCount(): number {
     const lost = this.#holds.findIndex((hold) => !hold.isHeld());
     if (lost < 0) return this.#holds.length;
-    // While there is time, it is acquired again: nothing was done under it yet. After that, its loss is the error.
+    // While there is time, it is acquired again, since nothing was done under it. After that, its loss is the error.
     if (this.#leftMs() === 0) {
       this.#holds[lost]?.assertOpen();
       this.#holds[lost]?.assertHeld();
@@ -77,7 +77,7 @@ export class Batch {
   }
 
   async #advance(): Promise<void> {
-    // The last key is waited for at once: a try would gain nothing.
+    // Wait for the last key at once: a try would gain nothing.
     if (this.names.length - this.#holds.length > 1) await this.#tryRest();
     const next = this.names[this.#holds.length];
     if (next === undefined) return;
@@ -113,7 +113,7 @@ export class Batch {
     return tries;
   }
 
-  /** Newest first. A release that fails is told by its event, and tried again. */
+  /** Newest first. A release that fails emits an event and is tried again. */
   #releaseHolds(holds: readonly ScopedHold[]): void {
     if (holds.length === 0) return;
     const releases = [...holds].reverse().map((hold) => hold.release());
@@ -124,7 +124,7 @@ export class Batch {
     return Math.max(0, this.#waitMs - this.#waitedMs());
   }
 
-  /** The deadlines of calls that follow each other must not add up: a silent store must be reported in time. */
+  /** The deadlines of consecutive calls must not add up: a store that does not reply must be reported in time. */
   #details(): AcquireDetails {
     const { storeTimeoutMs } = this.#branch.scope.runtime.settings;
     const firstCallTimeoutMs = Math.max(1, Math.max(this.#waitMs, storeTimeoutMs) + lastCallMs - this.#waitedMs());

@@ -8,8 +8,9 @@ import type { Obstacle } from '../wait/task.ts';
 import { lossOf } from './reentry.ts';
 
 /**
- * The branch of its own request that an acquire must wait for before it may ask the store; undefined if there is none. `joined` is
- * the grant beneath both: if that is lost, the wait fails. It fails, too, if a branch that ends leaves a hold to one that waits for it. Calls `onFree` in the moment in which nothing is in the way.
+ * The branch of the same request that an acquire must wait for before it may ask the store; undefined if there is none. `joined`
+ * is the grant beneath both. The wait fails if that is lost, or if a branch that ends passes its hold to a branch that waits for
+ * the acquire. Calls `onFree` as soon as nothing is in the way.
  */
 export function branchObstacle(
   branch: Branch,
@@ -44,7 +45,7 @@ export function branchObstacle(
   };
 }
 
-/** The branch, of its own scope or of one of this process around that, in whose way another branch is. */
+/** The branch itself, or one around it in this process, that another branch keeps from the lock. */
 function blockedAt(branch: Branch, id: string, mode: HoldMode): Branch | undefined {
   for (let around: Branch | undefined = branch; around !== undefined; around = around.scope.root.parent) {
     if (around.scope.holds.entry(id, around, mode).blocker !== undefined) return around;
@@ -52,7 +53,7 @@ function blockedAt(branch: Branch, id: string, mode: HoldMode): Branch | undefin
   return undefined;
 }
 
-/** The error if a branch waits for itself, or would: a branch that has the key waits for it, or for one that does. */
+/** The error if a branch waits for itself, or would: a branch that has the key waits for it, directly or through others. */
 export function cycleError(branch: Branch, { id, key, category }: LockName, mode: HoldMode): DeadlockError | undefined {
   for (let around: Branch | undefined = branch; around !== undefined; around = around.scope.root.parent) {
     if (!around.scope.holds.isCycle({ id, branch: around, mode }, branch)) continue;

@@ -16,9 +16,9 @@ export function assertAlone(grant: Grant): void {
 }
 
 /**
- * Passes a grant that has no hold any more on to a hold id that belongs to no process, for `leaseMs`. Returns its token.
- * Rejects with `LockLostError`, with `LockStoreError`, and with `LockConfigError` if its owner has other holds on the key;
- * the grant is released then, and nothing stays held.
+ * Passes a grant without holds on to a hold id that belongs to no process, for `leaseMs`. Returns its token. Rejects with
+ * `LockLostError`, with `LockStoreError`, and with `LockConfigError` if its owner has other holds on the key; the grant is then
+ * released, and nothing stays held.
  */
 export async function detach(runtime: Runtime, grant: Grant, leaseMs: number): Promise<string> {
   const { client, clock, events, grants, releases } = runtime;

@@ -11,7 +11,7 @@ import { branchOf, isAncestor } from '../model/owner.ts';
 import type { DetachOptions, HoldMode } from '../model/types.ts';
 import { checkOptions, checkValue, milliseconds, promised, type Rule } from '../model/validate.ts';
 import type { Branch } from '../scope/scope.ts';
-import { type Scope, scopeIsOver } from '../scope/scope.ts';
+import { type Scope, scopeHasEnded } from '../scope/scope.ts';
 import type { OwnedHold } from '../scope/scope-holds.ts';
 import { ScopedController } from '../scope/scoped-controller.ts';
 import { assertAlone, detach } from './detach.ts';
@@ -20,13 +20,13 @@ import { inherit } from './inherit.ts';
 const duration = milliseconds();
 const detachRules = { leaseMs: milliseconds() };
 
-/** Fractions, and more than any lease has, are allowed: they only ask. */
+/** Any number will do, since it only asks. */
 const remaining: Rule = {
   expected: 'a number of milliseconds',
   accepts: (value) => typeof value === 'number' && !Number.isNaN(value),
 };
 
-/** What JSON and logs show of a hold. */
+/** A hold in JSON and logs. */
 interface ShownHold {
   readonly key: string;
   readonly category: string | undefined;
@@ -37,7 +37,7 @@ interface ShownHold {
 
 /**
  * A hold of one scope. Re-entrant holds of a key share one grant. Its methods are bound when they are read: they work when
- * destructured, and cost nothing when a hold is made.
+ * destructured, but cost nothing until then.
  */
 export class ScopedHold implements OwnedHold {
   readonly #grant: Grant;
@@ -72,7 +72,7 @@ export class ScopedHold implements OwnedHold {
     const { grant } = this;
     if (grant.reentrant === false) return;
     const owner = parent.ownerAs(grant.reentrant);
-    // The store knows it under the branch that has ended; what another branch around it was granted stays with that one.
+    // The store knows it under the branch that has ended. A grant of another branch around it stays with that one.
     if (!isAncestor(grant.request.owner, owner)) inBackground(inherit(this.#scope.runtime, grant, owner));
   }
 
@@ -124,7 +124,7 @@ export class ScopedHold implements OwnedHold {
   get waitUntil(): (promise: PromiseLike<unknown>) => void {
     return (promise) => {
       checkValue('what waitUntil is given', promise, promised);
-      // Even if it comes too late: its rejection must be reported.
+      // Also after the release, so that a rejection is reported.
       this.#scope.postpone(this, promise);
       if (this.#released !== undefined) throw this.#notHeld();
     };
@@ -148,13 +148,15 @@ export class ScopedHold implements OwnedHold {
   }
 
   /**
-   * Throws if it was released before the code that acquired it could run: a scope may end in the very turn of a grant, or
-   * between that and the caller's turn.
+   * Throws if it was released before the code that acquired it could run: a scope may end in the same tick as the grant, or
+   * before the caller continues.
    */
   assertOpen(): void {
     if (this.#released === undefined) return;
     const { grant } = this;
-    throw grant.located(this.#scope.hasEnded ? new LockScopeError(scopeIsOver, grant) : new LockNotHeldError(grant));
+    throw grant.located(
+      this.#scope.isWorkDone ? new LockScopeError(scopeHasEnded, grant) : new LockNotHeldError(grant),
+    );
   }
 
   /** The error of its loss, if it is lost and not released. */
@@ -162,8 +164,8 @@ export class ScopedHold implements OwnedHold {
     return this.#released === undefined && this.#remainingMs() <= 0 ? this.#lostError() : undefined;
   }
 
-  /** As `GrantRegistry.releaseTurn`. */
-  releaseTurn(): Promise<void> | undefined {
+  /** As `GrantRegistry.releaseSlot`. */
+  releaseSlot(): Promise<void> | undefined {
     return this.#scope.runtime.grants.releaseSlot();
   }
 
@@ -176,7 +178,7 @@ export class ScopedHold implements OwnedHold {
     return this.startRelease().promise;
   }
 
-  /** What a response or a log may show: not the owner, which lets others in, and not the ids of holds and processes. */
+  /** For responses and logs: without the owner, which lets others in, and without the ids of holds and processes. */
   toJSON(): ShownHold {
     const { key, category, fence, request } = this.grant;
     return { key, category, mode: request.mode, fence, remainingMs: Math.round(this.#remainingMs()) };
@@ -200,7 +202,7 @@ export class ScopedHold implements OwnedHold {
   }
 
   #notHeld(): LockNotHeldError {
-    const why = this.#scope.hasEnded
+    const why = this.#scope.isWorkDone
       ? 'the end of its request or job released it: pass work that goes on to `hold.waitUntil` before that'
       : '`release` was called before: call it when the work has ended';
     return new LockNotHeldError(this.grant, `Expected a hold that lasts, got one that is released; ${why}`);
@@ -248,10 +250,10 @@ function unreliable(why: string, grant: Grant): LockLostError {
 const done = new Deferred<void>(true);
 done.resolve();
 
-/** What the store was asked for. */
+/** The parts of an acquire that its grant needs. */
 export type GrantTerms = Pick<GrantSource, 'name' | 'request' | 'settings' | 'callSite'>;
 
-/** Adds the first hold of a branch on what the store granted. */
+/** Adds a new grant with its first hold. */
 export function firstHold(branch: Branch, terms: GrantTerms, granted: Granted): ScopedHold {
   const { name, request, settings, callSite } = terms;
   const { scope } = branch;

@@ -8,16 +8,16 @@ import type { Runtime } from '../runtime/runtime.ts';
 const retryMs = 200;
 
 /**
- * Lets the store know a grant under the branch around the one that acquired it, which has ended (a child that commits passes its
- * locks to its parent: J. E. B. Moss, Nested Transactions, 1981). Until then, services that the parent calls wait for it. Resolves
- * when the store has replied, or the grant has ended. Does nothing in a store that can't do it.
+ * Passes a grant, in the store, from a branch that has ended to the branch around it (a child that commits passes its locks to its
+ * parent: J. E. B. Moss, Nested Transactions, 1981). Until then, services that the parent calls wait for it. Resolves when the
+ * store has replied or the grant has ended. Does nothing in a store without the capability.
  */
 export async function inherit(runtime: Runtime, grant: Grant, owner: string): Promise<void> {
   const { client, clock, grants, releases } = runtime;
   if (!client.capabilities.transfer) return;
-  // A renewal under the old hold id must neither be on its way nor begin.
+  // A renewal under the old hold id must neither be in flight nor begin.
   while (grant.isRenewing && grant.isHeld) await pause(clock, retryMs);
-  // The branch around that may have ended as well: then it has gone further already.
+  // If the branch around has ended as well, the grant has moved further already.
   if (!grant.isHeld || grant.request.owner === owner || !isAncestor(owner, grant.request.owner)) return;
   grant.isRenewing = true;
   const to = { ...grant.request, holdId: clock.randomId(), owner };
@@ -30,7 +30,7 @@ export async function inherit(runtime: Runtime, grant: Grant, owner: string): Pr
   else grants.renewSoon(grant);
 }
 
-/** Passes the hold on. A call without a reply is made again, which changes nothing if the first one was applied. */
+/** Passes the hold on. Repeats a call without a reply, which changes nothing if the first one was applied. */
 async function passedTo(runtime: Runtime, grant: Grant, to: HoldRequest): Promise<TransferReply['status'] | undefined> {
   const { client, clock, releases } = runtime;
   const terms = { leaseMs: grant.leaseMs, tombstoneMs: releases.tombstoneMs(grant.longestMs) };

@@ -94,12 +94,12 @@ function targetOf(key: LockKey, options: AcquireOptions | undefined, where: stri
   return [nameOf(key, checked.category), checked];
 }
 
-/** A key that is re-entered was checked when it was acquired first. */
+/** A re-entered key was checked when it was first acquired. */
 function nameOf(key: LockKey, category: string | undefined): LockName {
   return currentScope()?.holds.newestName(key, category) ?? checkedName(key, category);
 }
 
-/** A try does not wait: it refuses the options about waiting, unless `getLock` was given them for other calls. */
+/** A try does not wait: it refuses the options about waiting, unless they are defaults of `getLock`. */
 function checkedTry(options: TryOptions | undefined): TryOptions | undefined {
   return options === undefined ? undefined : checkOptions(options, tryRules, 'tryAcquire');
 }
@@ -150,8 +150,8 @@ async function tryNow(name: LockName, options: TryOptions): Promise<Hold | null>
 }
 
 /**
- * Resolves with a hold that is still open in the caller's turn. Each waiter has one: an async function takes more memory.
- * A re-entry makes one promise: with an async context, promises are most of what it costs.
+ * Resolves with a hold that is still open when the caller continues. Not an async function, which takes more memory for each
+ * waiter. A re-entry makes one promise: with an async context, promises are most of its cost.
  */
 function resolveOpen(acquired: MaybePromise<ScopedHold>): Promise<ScopedHold> {
   if (isPromise(acquired)) return Promise.resolve(acquired).then(assertOpenHold);
@@ -205,7 +205,7 @@ function forceReleaseNow(name: LockName): Promise<boolean> {
   return failAt(new CallSite(forceReleaseNow), forceReleaseLock(currentRuntime(), name));
 }
 
-/** As `hold.release`, it does not end the process if its failure is not awaited. */
+/** Like `hold.release`, a failure that nobody awaits does not end the process. */
 function releaseNewest(name: LockName): Promise<void> {
   const branch = ownBranch(name);
   const hold = branch.scope.holds.newestHold(name.id, branch);

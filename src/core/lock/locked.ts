@@ -13,14 +13,14 @@ export type MethodKey<This, Args extends readonly unknown[]> = (
 
 /**
  * Decorates a method with exactly these arguments; the first signature is that of standard decorators, the second that
- * of `experimentalDecorators`. `Standard` and `Legacy` are the type of `this`, as either mode tells it.
+ * of `experimentalDecorators`. `Standard` and `Legacy` are the type of `this` in either mode.
  */
 export interface LockedDecorator<Standard, Legacy, Args extends readonly unknown[]> {
   (method: AsyncMethod<Args>, context: ClassMethodDecoratorContext<Standard>): void;
   (target: Legacy, name: string | symbol, descriptor: Described<AsyncMethod<Args>>): void;
 }
 
-/** Decorates any method whose arguments the key function takes; in both modes, as `LockedDecorator` does. */
+/** Decorates any method whose arguments the key function takes; in both modes, like `LockedDecorator`. */
 export interface ReusableLockedDecorator<K> {
   <This, M extends AsyncMethod>(method: M, context: ClassMethodDecoratorContext<This> & Fitting<K, This, M>): void;
   <This, M extends AsyncMethod>(
@@ -59,7 +59,7 @@ export interface ReusableLockedDecorator<K> {
  * ```
  */
 export function Locked<Standard, Legacy, Args extends readonly unknown[]>(
-  // Told by the method below the decorator alone, so that the key function's own parameters may be fewer, or wider.
+  // Inferred from the method alone: the key function may have fewer parameters, or wider ones.
   key: NoInfer<MethodKey<unknown extends Standard ? Legacy : Standard, Args>>,
   options?: AcquireOptions,
 ): LockedDecorator<Standard, Legacy, Args>;
@@ -68,7 +68,7 @@ export function Locked<K extends string | MethodKey<never, never>>(
   options?: AcquireOptions,
 ): ReusableLockedDecorator<K>;
 export function Locked(key: unknown, options?: AcquireOptions, ...more: unknown[]): Decorator {
-  // Without its call it is handed the method in place of a key.
+  // If the decorator was not called, its first argument is the method instead of a key.
   if (isStandardContext(options) || more.length > 0) {
     throw new LockConfigError(`Expected @Locked to be called with a key. Write \`${methodKey.instead}\``);
   }
@@ -86,19 +86,19 @@ export function Locked(key: unknown, options?: AcquireOptions, ...more: unknown[
 
 type AsyncMethod<Args extends readonly unknown[] = never> = (this: never, ...args: Args) => Promise<unknown>;
 
-/** What a `TypedPropertyDescriptor` tells of a method; that type itself would have to be met exactly. */
+/** The part of a `TypedPropertyDescriptor` that is needed; that type itself would have to match exactly. */
 interface Described<M> {
   readonly value?: M;
 }
 
-/** Adds nothing where the key function takes what the method takes; else something that no argument has. */
+/** `unknown` if the key function takes the method's parameters; otherwise a type that no argument has. */
 type Fitting<K, This, M extends AsyncMethod> = [K] extends [string | MethodKey<This, Parameters<M>>]
   ? unknown
   : { readonly 'The parameters of the key function do not fit those of the method': K };
 
 type Decorator = (target: unknown, context: unknown, descriptor?: unknown) => unknown;
 
-/** Runs a routine while what the call names is locked. */
+/** Runs a routine while the keys of the call are held. */
 type Runner = (self: unknown, args: readonly unknown[], routine: () => unknown) => Promise<unknown>;
 
 const methodKey: KeyPlace = {
@@ -117,7 +117,7 @@ function runnerOf(key: unknown, options: AcquireOptions): Runner {
   }
   return async (self, args, routine) => {
     const keys = await (Reflect.apply(key, self, args) as LockKeys | PromiseLike<LockKeys>);
-    // A key that is none is refused by name, whatever its type says.
+    // An invalid key is refused with its name, whatever its type.
     if (!Array.isArray(keys)) return lock.run(keys as LockKey, routine, options);
     return lock.runAll(keys, routine, options);
   };
@@ -129,7 +129,7 @@ function lockedMethod(method: unknown, name: unknown, run: Runner): unknown {
   function locked(this: unknown, ...args: unknown[]): Promise<unknown> {
     return run(this, args, () => Reflect.apply(routine, this, args));
   }
-  // What other decorators left on the method, metadata too, is still found, in whatever order they stand.
+  // Keeps what other decorators put on the method, including metadata, in any order of the decorators.
   Object.setPrototypeOf(locked, routine);
   return Object.defineProperties(locked, {
     name: { value: routine.name, configurable: true },
@@ -141,7 +141,7 @@ function isStandardContext(context: unknown): context is { readonly kind: string
   return typeof context === 'object' && context !== null && 'kind' in context;
 }
 
-/** What `experimentalDecorators` decorates, by its arguments. */
+/** What a decorator under `experimentalDecorators` decorates, by its arguments. */
 function kindOf(name: unknown, descriptor: unknown): string {
   if (typeof descriptor === 'number') return 'parameter';
   if (name === undefined) return 'class';

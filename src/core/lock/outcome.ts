@@ -4,18 +4,18 @@ import { type EventSource, type Events, eventOf, type RefusalReason } from '../m
 import { branchOf } from '../model/owner.ts';
 import type { AcquireMessage, Failure, Outcome } from './acquire-channel.ts';
 
-/** An acquire that has ended, as its event and its message on the tracing channel tell of it. */
+/** An acquire that has ended, for its event and its message on the tracing channel. */
 interface EndedAcquire extends EventSource {
   /** In whole milliseconds. */
   readonly waitedMs: number;
   /** If the channel has subscribers. */
   readonly message: AcquireMessage | undefined;
-  /** Whether a key that is not free is no end of it. */
+  /** Whether its caller goes on if the key is not free. */
   readonly isProbe: boolean;
 }
 
-/** Tells that an acquire was granted. */
-export function tellGranted(
+/** Emits the event of a granted acquire, and completes its message on the tracing channel. */
+export function reportGranted(
   events: Events,
   acquire: EndedAcquire,
   { fence, otherHolds = 0 }: Granted,
@@ -33,8 +33,8 @@ export function tellGranted(
   if (otherHolds > 0) events.emit('entered', { ...eventOf(acquire), fence, otherHolds, isOverlap });
 }
 
-/** Tells that an acquire failed, with the one event that ends it. */
-export function tellFailed(
+/** Emits the one event of a failed acquire, and completes its message on the tracing channel. */
+export function reportFailed(
   events: Events,
   acquire: EndedAcquire,
   error: unknown,
@@ -61,7 +61,7 @@ export function tellFailed(
   } else events.emit('aborted', { key, category, mode, traceId, branch, holdId, waitedMs });
 }
 
-/** A deadlock of a try is a reader beside others that asks to write. */
+/** For a try, a deadlock means that it reads alongside others and asked to write. */
 export function isNotFree(error: unknown): boolean {
   return hasCode(error, 'ERR_LOCK_TIMEOUT') || hasCode(error, 'ERR_LOCK_DEADLOCK');
 }
@@ -75,7 +75,7 @@ function setEnd(message: AcquireMessage, outcome: Outcome, waitedMs: number): Ac
 function outcomeOf(error: unknown): Failure {
   if (hasCode(error, 'ERR_LOCK_TIMEOUT')) return 'timeout';
   if (hasCode(error, 'ERR_LOCK_DEADLOCK')) return 'deadlock';
-  // A scope that is over aborts the acquires in it.
+  // The end of a scope aborts the acquires in it.
   const isAborted = isLockError(error) && (error.code === 'ERR_LOCK_ABORTED' || error.code === 'ERR_LOCK_SCOPE');
   return isAborted ? 'aborted' : 'refused';
 }

@@ -9,7 +9,7 @@ import type { Branch, Scope } from '../scope/scope.ts';
 import type { OwnedHold } from '../scope/scope-holds.ts';
 import { ScopedHold } from './hold.ts';
 
-/** Adds a hold to a grant that the scope has: no store call. Throws if the key was re-entered too often. */
+/** Adds a hold to a grant of the scope, without a store call. Throws if the key was re-entered too often. */
 export function reenter(branch: Branch, grant: Grant, settings: AcquireSettings & AcquireTarget): ScopedHold {
   const { scope } = branch;
   const { runtime } = scope;
@@ -50,8 +50,8 @@ export function assertEnterable(
 }
 
 /**
- * Throws if an acquire would wait for its own request: a guard of the request has the key, keeps it until the work is over,
- * and one of both is not reentrant. Without this, the acquire would wait in vain for its whole `waitMs`.
+ * Throws if an acquire would wait for its own request: a guard of the request keeps the key until the work ends, and one of the
+ * two is not reentrant. Without this, the acquire would wait in vain for its whole `waitMs`.
  */
 export function assertNotOwnGuards(
   scope: Scope,
@@ -71,7 +71,7 @@ export function assertNotOwnGuards(
   );
 }
 
-/** Whether what an acquire waited for is work of its own request, or of its trace, as far as the store said who has the key. */
+/** Whether an acquire waited for its own request or trace, if the holder is known. */
 export function heldBy(
   branch: Branch,
   { id, mode }: HoldRequest,
@@ -82,7 +82,7 @@ export function heldBy(
     for (const hold of around.scope.holds.all) {
       const { grant } = hold;
       const isNested = around.isWithin(hold.work);
-      // It enters the hold of a call around it, unless one of both is not reentrant. A permit is one of several.
+      // It enters the hold of a call around it, unless one of the two is not reentrant. A permit is one of several.
       const mayEnter = isNested && grant.reentrant !== false && reentrant !== false;
       const isCompatible = mode === 'permit' || (mode === 'read' && grant.request.mode === 'read');
       if (grant.request.id !== id || !grant.isHeld || mayEnter || isCompatible) continue;
@@ -92,7 +92,7 @@ export function heldBy(
   return holder !== undefined && holder.traceId === branch.traceId ? 'trace' : undefined;
 }
 
-/** The error of a lost grant, also if its lease has ended unnoticed. */
+/** The error of a lost grant, also if nobody has noticed yet that its lease expired. */
 export function lossOf({ runtime }: Scope, grant: Grant): LockLostError | undefined {
   if (!grant.isHeld) runtime.grants.lose(grant, 'The lock was lost: its lease expired before it could be renewed');
   grant.wasLossReported ||= grant.lostError !== undefined;

@@ -74,7 +74,7 @@ async function resumeAt(
     const hold = firstHold(scope.root, { name, request, settings, callSite }, granted);
     events.emit('resumed', { ...eventOf(hold.grant), fence: hold.grant.fence });
     try {
-      // The request may be over by now.
+      // The request may have ended meanwhile.
       assertOpen(scope, name);
     } catch (error) {
       hold.startRelease();
@@ -88,7 +88,7 @@ async function resumeAt(
 
 /**
  * Passes a detached hold on to a hold of this process. Returns undefined if there is no such hold. Rejects with
- * `LockStoreError`; if the store may have done it, the new hold is released.
+ * `LockStoreError`; if the call may have taken effect, the new hold is released.
  */
 async function transfer(
   { client, clock, releases }: Runtime,
@@ -112,7 +112,7 @@ async function transfer(
   }
 }
 
-/** What an acquire has to ask for to get a hold like this. */
+/** The options of an acquire for a hold like this. */
 function termsOf({ mode, permits }: HoldRequest): Pick<AcquireOptions, 'mode' | 'permits'> {
   return mode === 'permit' ? { permits } : { mode };
 }

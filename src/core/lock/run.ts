@@ -6,7 +6,7 @@ import { type ScopedBatch, worstOf } from './batch-hold.ts';
 import type { ScopedHold } from './hold.ts';
 
 /**
- * Runs a routine with what its branch acquired, and releases that. If the routine succeeds, `releaseAfter` releases, and rejects if a
+ * Runs a routine with a hold of its branch, and releases it. If the routine succeeds, `releaseAfter` releases, and rejects if a
  * lock was lost meanwhile.
  */
 export async function runHeld<H extends ScopedHold | ScopedBatch, T>(
@@ -15,7 +15,7 @@ export async function runHeld<H extends ScopedHold | ScopedBatch, T>(
   routine: (hold: H) => T | PromiseLike<T>,
   releaseAfter: (hold: H, value: T) => MaybePromise<void>,
 ): Promise<T> {
-  // The request or job may be over before the routine ends, or in the turn in which it begins: the lock stays held.
+  // Keeps the hold even if the request ends before the routine does, or in the same tick.
   const keep = (hold: H): [H, () => void] => {
     hold.assertOpen();
     return [hold, hold.keep()];
@@ -25,16 +25,16 @@ export async function runHeld<H extends ScopedHold | ScopedBatch, T>(
   try {
     value = await runInBranch(branch, () => routine(hold));
   } catch (error) {
-    await hold.releaseTurn();
+    await hold.releaseSlot();
     const released = hold.release();
     branch.end();
-    // A failed release is told by its event; the caller needs the routine's own error.
+    // A failed release emits an event; the caller needs the routine's own error.
     await released.catch(() => {});
     settled();
     throw error;
   }
-  const turn = hold.releaseTurn();
-  if (turn !== undefined) await turn;
+  const slot = hold.releaseSlot();
+  if (slot !== undefined) await slot;
   try {
     const released = releaseAfter(hold, value);
     branch.end();
@@ -48,7 +48,7 @@ export async function runHeld<H extends ScopedHold | ScopedBatch, T>(
 /** As `releaseKept`, for each hold of a batch. */
 export async function releaseAllKept(batch: ScopedBatch, value: unknown): Promise<void> {
   const results = await Promise.allSettled(batch.newestFirst.map(async (hold) => releaseKept(hold, value)));
-  // Its holds are released already: this ends the listening of its signal.
+  // The holds are released already: this only removes the listeners of the batch's signal.
   await batch.release().catch(() => {});
   const lost = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
   if (lost.length > 0) throw worstOf(lost);
@@ -56,7 +56,7 @@ export async function releaseAllKept(batch: ScopedBatch, value: unknown): Promis
 
 /**
  * Releases after a routine that succeeded. Fails if the lock was lost meanwhile: the result can't be relied on. Makes no
- * promise if others of its scope still hold the key: with an async context, promises are most of what a re-entry costs.
+ * promise if its scope still holds the key: with an async context, promises are most of the cost of a re-entry.
  */
 export function releaseKept(hold: ScopedHold, value: unknown): MaybePromise<void> {
   const { grant } = hold;
@@ -69,13 +69,13 @@ export function releaseKept(hold: ScopedHold, value: unknown): MaybePromise<void
       if (lost !== undefined) throw lostError(hold, value, lost);
     },
     (error) => {
-      // Only a loss matters here. A store that did not answer is told by its event, and asked again.
+      // Only a loss matters here. If the store did not reply, an event is emitted and the release is repeated.
       if (lost !== undefined || hasCode(error, 'ERR_LOCK_LOST')) throw lostError(hold, value, lost);
     },
   );
 }
 
-/** The loss with the routine's value. It takes the place of the error that the signal has: as its cause, it would repeat itself. */
+/** The loss with the routine's value. It replaces the signal's error, which as its cause would repeat the message. */
 function lostError(hold: ScopedHold, value: unknown, loss?: LockLostError): LockLostError {
   const message = loss?.message ?? 'The lock was lost while the routine ran: its lease had expired';
   const { grant } = hold;

@@ -9,14 +9,13 @@ import { acquire } from './acquire.ts';
 
 const { waitMs, signal, category, mode, permits, priority } = acquireRules;
 
-/** What `whenFree` takes. */
+/** The options of `whenFree`. */
 export const whenFreeRules: Rules<WhenFreeOptions> = { waitMs, signal, category, mode, permits, priority };
 
 /**
- * Waits in the key's queue and releases the grant at once: so the wait is as fair, as bounded and as well observed as that of
- * any acquire, in every store. The grant is of an owner of its own, since a re-entry would not wait; its lease is short, so
- * that a process that dies in that moment blocks the key for `claimMs` at most. Code outside a request or job gets a scope
- * for the moment.
+ * Waits in the key's queue and releases the grant at once: the wait is as fair, bounded and observable as that of any acquire, in
+ * every store. The grant has a new owner, since a re-entry would not wait. Its lease is short: a process that dies at this moment
+ * blocks the key for `claimMs` at most. Code outside a request or job gets a temporary scope.
  */
 export async function whenFree(
   runtime: Runtime,
@@ -33,6 +32,6 @@ export async function whenFree(
     { ...options, reentrant: false, leaseMs, maxHoldMs: settings.maxHoldMs, renew: false },
     'code',
   );
-  // The key was free, whatever the store says to this; a failure is told by its event.
+  // The key was free, even if this fails; a failure emits an event.
   await hold.release().catch(() => {});
 }

@@ -326,15 +326,15 @@ export interface LockPage {
 
 /** The current request or job. */
 export interface Trace {
-  /** The id that the request or job came with, if its sender was trusted, or a new one. */
+  /** The id that the request or job was sent with, if the sender was trusted, or a new one. */
   readonly traceId: string;
   /**
    * The path below the trace of the request's or job's own branch: empty, unless a caller sent its branch or it is a job within
    * another. The branches of its holds begin with it.
    */
   readonly branch: string;
-  /** Aborted when the client has disconnected, the job was told to stop, or the scope has ended. */
+  /** Aborted when the client disconnects, the job is stopped, or the request or job ends. */
   readonly signal: AbortSignal;
   /** Whether the request or job has ended, with all work that was passed to `waitUntil`: it can lock nothing more. */
-  readonly isOver: boolean;
+  readonly hasEnded: boolean;
 }

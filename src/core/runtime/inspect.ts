@@ -5,14 +5,14 @@ import type { ForceReleaseOptions, InspectOptions, ListOptions, LockInfo, LockPa
 import { checkOptions, type Rules, text, wholeNumber } from '../model/validate.ts';
 import type { Runtime } from './runtime.ts';
 
-/** Who holds a lock and who waits for it. Rejects with `LockStoreError`. */
+/** The holders and waiters of a lock. Rejects with `LockStoreError`. */
 export async function inspectLock(runtime: Runtime, name: LockName): Promise<LockInfo> {
   return lockInfo(name, await runtime.client.inspect(name));
 }
 
 /**
- * Takes a lock from its holders, and tells the listeners of `forced`. Returns false, and changes nothing, if nobody holds it
- * or it has another fence than the one named. Rejects with `LockStoreError`.
+ * Takes a lock from its holders, and emits `forced`. Returns false, and changes nothing, if nobody holds it or it has another
+ * fence than the given one. Rejects with `LockStoreError`.
  */
 export async function forceReleaseLock(
   runtime: Runtime,
@@ -38,17 +38,17 @@ export async function listLocks(runtime: Runtime, options: ListOptions | undefin
   const page = await runtime.client.list({ idPrefix, limit, cursor });
   const infos = page.locks.map((lock) => lockInfo({ ...readName(lock.id), id: lock.id }, lock));
   const unreadable = (page.unreadable ?? []).map(readName);
-  const isAsked = (info: Pick<LockInfo, 'key' | 'category'>): boolean =>
+  const matches = (info: Pick<LockInfo, 'key' | 'category'>): boolean =>
     (category === undefined || info.category === category) && info.key.startsWith(prefix);
-  return { locks: infos.filter(isAsked), unreadable: unreadable.filter(isAsked), cursor: page.cursor };
+  return { locks: infos.filter(matches), unreadable: unreadable.filter(matches), cursor: page.cursor };
 }
 
-/** Checks what `locks.inspect` takes. Throws `LockConfigError`. */
+/** Throws `LockConfigError` for bad options of `locks.inspect`. */
 export function checkInspectOptions(options: InspectOptions | undefined): InspectOptions {
   return checkOptions(options, inspectRules, 'inspect');
 }
 
-/** Checks what `locks.forceRelease` takes. Throws `LockConfigError`. */
+/** Throws `LockConfigError` for bad options of `locks.forceRelease`. */
 export function checkForceReleaseOptions(options: ForceReleaseOptions | undefined): ForceReleaseOptions {
   return checkOptions(options, forceReleaseRules, 'forceRelease');
 }

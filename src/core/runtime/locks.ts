@@ -93,7 +93,7 @@ export interface Locks {
    */
   list(options?: ListOptions): Promise<LockPage>;
   /**
-   * Returns who holds a key and who waits for it, over all processes. Needs no request or job. It also takes a hash that `list` returned.
+   * Returns the holders and waiters of a key, over all processes. Needs no request or job. It also takes a hash that `list` returned.
    * The result may be out of date when you get it. Rejects with `LockKeyError`, `LockConfigError` and `LockStoreError`.
    *
    * @example
@@ -142,7 +142,7 @@ export interface Locks {
 /**
  * Creates a `Locks`: a store with the default options of its acquires. It connects to nothing yet. Without a `store`, locks are kept in
  * memory and exclude no other process. Pass the result as `{ locks }` to `traceContext` and `runInTrace`, or use `configureLocks`.
- * Throws `LockConfigError`, which says what was expected and what it got.
+ * Throws `LockConfigError` for bad options.
  *
  * @example
  * ```ts
@@ -186,13 +186,13 @@ export function configure(locks: Locks): Locks {
   return locks;
 }
 
-/** Takes that back, if it is still the default. */
+/** Undoes `configure`, unless another `Locks` is the default by now. */
 export function unconfigure(locks: Locks): void {
   const state = processState();
   if (state.configured === locks) state.configured = undefined;
 }
 
-/** As `createLocks`, on a clock of the caller's. */
+/** As `createLocks`, on the caller's clock. */
 export function buildLocks(options: LocksOptions | undefined, clock: Clock): Locks {
   if (typeof options === 'object' && options !== null && runtimeSlot in options) {
     throw new LockConfigError(
@@ -205,7 +205,7 @@ export function buildLocks(options: LocksOptions | undefined, clock: Clock): Loc
   return locks;
 }
 
-/** The configured `Locks`; else one in memory, with a warning. Throws if another was created, since it would be unused. */
+/** The configured `Locks`; otherwise one in memory, with a warning. Throws if another was created: it would be unused. */
 export function defaultLocks(): Locks {
   const state = processState();
   if (state.configured !== undefined) return state.configured as Locks;
@@ -238,7 +238,6 @@ const runtimeSlot: unique symbol = Symbol.for('reenlock.runtime');
 class ProcessLocks implements Locks {
   readonly settings: LocksSettings;
   declare readonly [runtimeSlot]: Runtime;
-  /** After its close it hears of no more faults. */
   readonly #stopFaults: () => void;
   #closing: Promise<void> | undefined;
 
@@ -276,7 +275,7 @@ class ProcessLocks implements Locks {
       store.capabilities.edges ? findDeadlocks : undefined,
     );
     const runtime: Runtime = { ...access, locks: this, acquires, grants, releases };
-    // Not enumerable: copies of a `Locks`, and what prints it, have no process name and no connection.
+    // Not enumerable: copies and prints of a `Locks` have no process name and no connection.
     Object.defineProperty(this, runtimeSlot, { value: runtime });
   }
 
@@ -309,7 +308,7 @@ class ProcessLocks implements Locks {
     }
   };
 
-  /** Its options, but for those that lead to connections and secrets. */
+  /** Its options, except those that lead to connections and secrets. */
   toJSON(): object {
     const { store: _, trust: __, ...settings } = this.settings;
     return settings;
@@ -318,12 +317,12 @@ class ProcessLocks implements Locks {
   async #close(drainMs: number): Promise<void> {
     const { acquires, grants, releases, client, clock } = this[runtimeSlot];
     const { storeTimeoutMs } = this.settings;
-    // It stays the configured one: a job that begins now is refused, and not let in by a `Locks` in memory.
+    // It stays the configured one: a job that begins now is refused, instead of getting a `Locks` in memory.
     processState().created.delete(this);
     acquires.close();
     await within(clock, drainMs, grants.idle());
     for (const grant of grants.all) grants.lose(grant, 'The lock was lost: the server has shut down');
-    // An acquire that was sent before may be granted yet, and must be released.
+    // An acquire in flight may still be granted, and must be released.
     await within(clock, storeTimeoutMs, acquires.inFlight.idle());
     await within(clock, storeTimeoutMs, releases.idle());
     await within(clock, storeTimeoutMs, acquires.end());

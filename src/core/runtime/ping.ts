@@ -10,7 +10,7 @@ export interface PingOptions {
   readonly timeoutMs?: number | undefined;
 }
 
-/** What `locks.ping` found: it resolves with this also if the store failed. */
+/** The result of `locks.ping`, which resolves also if the store failed. */
 export type PingResult =
   | {
       /** The store replied. */

@@ -21,7 +21,7 @@ export interface LocksStats extends LockStats {
   readonly otherCategories: LockStats | undefined;
 }
 
-/** So many categories are counted by name; the rest together. */
+/** At most this many categories are counted by name; the rest together. */
 const maxCategories = 100;
 
 /** Counts the holds and waiters of one `Locks` in this process, now. No store call. */

@@ -3,7 +3,7 @@ import type { RouteOf } from '../model/key.ts';
 import { privateOwner } from '../model/owner.ts';
 import type { Reentrant } from '../model/types.ts';
 
-/** So deep may branches be nested, over all services. */
+/** How deep branches may be nested, over all services. */
 const maxDepth = 256;
 
 /** What a branch needs of its scope. */
@@ -20,18 +20,17 @@ export interface BranchScope {
   blockedOwners(branch: object): readonly string[];
 }
 
-/** Told when a branch has ended. */
 interface BranchHolds {
   endBranch(branch: object): void;
 }
 
 /**
- * One line of work within a scope: its root is the request or job, and each `run` opens a branch within the branch that calls
+ * One line of work within a scope. The root is the request or job, and each `run` opens a branch within the branch that calls
  * it. A branch may enter what its ancestors hold. It excludes all other branches.
  */
 export class BranchOf<S extends BranchScope> {
   readonly scope: S;
-  /** The branch around it: that of the root of a job within another scope is in that scope. */
+  /** The branch around it. For the root of a job within another scope, it belongs to that scope. */
   readonly parent: BranchOf<S> | undefined;
   /** How many branches of its scope are around it. */
   readonly #depth: number;
@@ -45,7 +44,7 @@ export class BranchOf<S extends BranchScope> {
     this.#suffix = isRoot ? '' : undefined;
   }
 
-  /** Its path, for a service or a job that is called in it. From then on only the store knows who has what below. */
+  /** Its path, for a service or a job that is called in it. From then on only the store knows the holds below it. */
   share(): string {
     this.scope.isShared = true;
     return this.owner;
@@ -56,7 +55,7 @@ export class BranchOf<S extends BranchScope> {
     return new BranchOf(this.scope, this);
   }
 
-  /** What it still holds belongs to the branch around it. Code that was not awaited may go on in it. */
+  /** Passes its remaining holds to the branch around it. Code that was not awaited may go on in it. */
   end(): void {
     this.scope.holds.endBranch(this);
   }
@@ -83,12 +82,12 @@ export class BranchOf<S extends BranchScope> {
     return this.scope.blockedOwners(this);
   }
 
-  /** Its path from the trace down, by which stores and called services know it. */
+  /** Its path from the trace down: its name in stores and called services. */
   get owner(): string {
     return this.scope.owner + this.#path;
   }
 
-  /** The owner of a hold of this branch that is to be so reentrant. `'request'`: no other scope shares it. `false`: no other hold. */
+  /** The owner of a hold of this branch. With `'request'` no other scope shares it, with `false` no other hold. */
   ownerAs(reentrant: Reentrant): string {
     if (reentrant === 'trace') return this.owner;
     if (reentrant === 'request') return this.scope.requestOwner + this.#path;
@@ -96,8 +95,8 @@ export class BranchOf<S extends BranchScope> {
   }
 
   /**
-   * A part of an owner; made when it is needed: most branches ask no store. Of a bare trace id all branches are one owner to the
-   * store, since others may work under the same id: its branches exclude each other in this scope alone.
+   * A part of an owner, made on demand: most branches ask no store. To the store, all branches of a bare trace id are one owner,
+   * since others may work under the same id: they exclude each other only within this scope.
    */
   get #path(): string {
     if (this.scope.isBare) return '';

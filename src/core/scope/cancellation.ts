@@ -1,22 +1,22 @@
 import { onAbort } from '../base/abort-signals.ts';
 import { LockAbortedError, type LockErrorDetails, LockScopeError } from '../model/errors.ts';
 import type { Cancellation } from '../wait/task.ts';
-import { type Scope, scopeIsOver } from './scope.ts';
+import { type Scope, scopeHasEnded } from './scope.ts';
 
-/** The lock that the acquire is for, as far as it is known. */
+/** The lock of the acquire, as far as it is known. */
 type CancelledLock = Pick<LockErrorDetails, 'key' | 'category'>;
 
 /**
- * What makes an acquire give up before its time: its signal, and the end of its scope. A guard acquires for a handler, so it
- * also gives up when the client has disconnected, and when the work has ended though `waitUntil` keeps the scope open. A
- * job that was told to stop does not wait, but still gets a free key: a refusal would leave half a transfer.
+ * Makes an acquire give up early: when its signal is aborted, or its scope ends. A guard acquires for a handler. It also gives
+ * up when the client disconnects, and when the work has ended although `waitUntil` keeps the scope open. A job that must stop
+ * does not wait, but still gets a free key: a refusal would leave half a transfer.
  */
 export class ScopeCancellation implements Cancellation {
   readonly #lock: CancelledLock;
   readonly #scope: Scope;
   readonly #signal: AbortSignal | undefined;
   readonly #isForGuard: boolean;
-  /** While a wait listens. */
+  /** Set while a wait listens. */
   #check: (() => void) | undefined;
   #unsubscribe: (() => void) | undefined;
 
@@ -53,7 +53,7 @@ export class ScopeCancellation implements Cancellation {
   }
 }
 
-/** Why an acquire that begins now must give up, if there is a reason. */
+/** The error of an acquire that must give up at once; undefined if it may go on. */
 export function cancellationError(
   { key, category }: CancelledLock,
   scope: Scope,
@@ -61,9 +61,9 @@ export function cancellationError(
   isForGuard: boolean,
 ): Error | undefined {
   if (signal?.aborted) return new LockAbortedError({ key, category, cause: signal.reason });
-  if (isForGuard && scope.hasClientLeft) return new LockAbortedError({ key, category, cause: scope.abortReason });
-  const isOver = isForGuard ? scope.hasEnded : scope.isOver;
-  if (!isOver) return undefined;
+  if (isForGuard && scope.isCancelled) return new LockAbortedError({ key, category, cause: scope.abortReason });
+  const hasEnded = isForGuard ? scope.isWorkDone : scope.hasEnded;
+  if (!hasEnded) return undefined;
   if (!isForGuard) scope.warnIfLate();
-  return new LockScopeError(scopeIsOver, { key, category });
+  return new LockScopeError(scopeHasEnded, { key, category });
 }

@@ -12,8 +12,8 @@ export function currentScope(): Scope | undefined {
 }
 
 /**
- * The branch of a scope in which the calling code runs, also if that is a job within it. Its root if the async context was lost, or is
- * another's.
+ * The branch of a scope in which the calling code runs, also for code of a job within it. The root if the async context was
+ * lost, or belongs to another scope.
  */
 export function branchIn(scope: Scope): Branch {
   for (let branch = currentBranch(); branch !== undefined; branch = branch.scope.root.parent) {
@@ -22,12 +22,12 @@ export function branchIn(scope: Scope): Branch {
   return scope.root;
 }
 
-/** Runs a function, and all that it begins, in a branch. */
+/** Runs a function, and everything that it begins, in a branch. */
 export function runInBranch<T>(branch: Branch, run: () => T): T {
   return processState().branches.run(branch, run);
 }
 
-/** Runs a function, and all that it begins, in the root of a scope. */
+/** Runs a function, and everything that it begins, in the root of a scope. */
 export function runInScope<T>(scope: Scope, run: () => T): T {
   return runInBranch(scope.root, run);
 }

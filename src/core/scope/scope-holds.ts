@@ -20,9 +20,9 @@ export interface OwnedHold extends Hold {
   readonly grant: Grant;
   /** The branch that it belongs to. */
   readonly work: Branch;
-  /** What it was acquired for, in a grant that may be for more. */
+  /** The mode that it was acquired in. Its grant may allow more. */
   readonly mode: HoldMode;
-  /** Lets it belong to the branch around its own. */
+  /** Passes it to the branch around its own. */
   inherit(): void;
   /** The error of its loss, if it is lost and not released. */
   readonly loss: LockLostError | undefined;
@@ -34,10 +34,10 @@ export interface OwnedHold extends Hold {
 export interface Entry {
   /** The grant of a branch around it that it may enter, or would join. A lost one comes first. */
   readonly grant: Grant | undefined;
-  /** A branch that has the key, or asks for it, by what the store would let this one in beside: only this scope knows of it. */
+  /** A branch that has the key, or asks for it, and that the store would not keep apart from this one: only this scope can. */
   readonly blocker: Branch | undefined;
-  /** Whether another branch has the key, or asks for it, under a path of its own: the store decides between both. */
-  readonly isBeside: boolean;
+  /** Whether another branch has the key, or asks for it, under another path: the store decides between the two. */
+  readonly isAlongside: boolean;
 }
 
 /** What a branch wants. */
@@ -49,32 +49,32 @@ export interface Wanted {
 
 /** An acquire that waits for other branches of its scope. */
 export interface BranchWait extends Wanted {
-  /** The branch that waits, if that is one of a job within `branch`. */
+  /** The branch that waits: `branch`, or a branch of a job within it. */
   readonly from: Branch;
   /** Looks again whether it must wait. */
   check(): void;
 }
 
-/** An acquire that the store was asked for. */
-interface Asking {
+/** An acquire that was sent to the store and has no result yet. */
+interface PendingAcquire {
   readonly work: Branch;
   readonly request: Pick<HoldRequest, 'id' | 'owner' | 'mode'>;
   readonly settings: { readonly reentrant: Reentrant };
 }
 
-/** Whether two branches may not hold a key together. Each takes a permit of its own. */
+/** Whether two branches may not hold a key together under one grant. Each needs its own permit. */
 function excludes(one: HoldMode, other: HoldMode): boolean {
   return one !== 'read' || other !== 'read';
 }
 
 const none: readonly never[] = [];
 
-/** What the branches of one scope hold, and what they ask the store for. */
+/** The holds of the branches of one scope, and their acquires in flight. */
 export class ScopeHolds {
   /** In the order of their acquires. */
   readonly #holds: OwnedHold[] = [];
-  #asking: Asking[] | undefined;
-  /** Of the jobs of this process that run within branches of the scope. Most scopes have none. */
+  #pending: PendingAcquire[] | undefined;
+  /** The holds of jobs that run within branches of the scope. Most scopes have none. */
   #within: Set<ScopeHolds> | undefined;
   /** First in, first out. Most scopes never have one. */
   #waits: Set<BranchWait> | undefined;
@@ -83,7 +83,7 @@ export class ScopeHolds {
     return this.#holds;
   }
 
-  /** The owners of what is held by branches that stand still while a branch waits: that one, and those that wait for it. */
+  /** The owners of the holds that stay held while a branch waits: its own, and those of branches that wait for it. */
   blockedOwners(branch: Branch): readonly string[] {
     const owners: string[] = [];
     for (const blocked of blockedBy(branch)) {
@@ -96,9 +96,9 @@ export class ScopeHolds {
     return owners;
   }
 
-  /** Whether `from` would wait for itself: a branch that has what it wants waits for it, or for another that does. */
+  /** Whether `from` would wait for itself: a branch that has the wanted key waits for it, directly or through others. */
   isCycle(wanted: Wanted, from: Branch): boolean {
-    const holders = this.#holdersBeside(wanted);
+    const holders = this.#otherHolders(wanted);
     if (holders.length === 0) return false;
     const others = [...blockedBy(from)].slice(1);
     return holders.some((holder) => others.some((blocked) => blocked.isWithin(holder)));
@@ -114,9 +114,9 @@ export class ScopeHolds {
   /** The branches of this scope, and of jobs within, that wait for a hold of a branch, or may do so in the store. */
   waitersFor(branch: Branch): Branch[] {
     const waiters: Branch[] = [];
-    const isFor = (wait: Wanted): boolean => this.#holdersBeside(wait).some((holder) => branch.isWithin(holder));
+    const isFor = (wait: Wanted): boolean => this.#otherHolders(wait).some((holder) => branch.isWithin(holder));
     for (const wait of this.#waits ?? []) if (isFor(wait)) waiters.push(wait.from);
-    for (const { work, request } of this.#asking ?? none) {
+    for (const { work, request } of this.#pending ?? none) {
       if (isFor({ id: request.id, branch: work, mode: request.mode })) waiters.push(work);
     }
     for (const job of this.#within ?? none) waiters.push(...job.waitersFor(branch));
@@ -143,11 +143,11 @@ export class ScopeHolds {
     return name !== undefined && name.key === key && name.category === category ? name : undefined;
   }
 
-  /** What an acquire by a branch finds in this scope. A hold that is not reentrant is nothing to it. */
+  /** What an acquire by a branch finds in this scope. Holds that are not reentrant do not count. */
   entry(id: string, branch: Branch, mode: HoldMode): Entry {
     let found: Grant | undefined;
     let blocker: Branch | undefined;
-    let isBeside = false;
+    let isAlongside = false;
     const meet = (
       other: Pick<OwnedHold, 'work' | 'mode'>,
       owner: string,
@@ -155,37 +155,37 @@ export class ScopeHolds {
       grant?: Grant,
     ): void => {
       if (!excludes(other.mode, mode)) return;
-      // The store tells branches apart by their paths: it would let this one in beside what an ancestor's is granted. It may
-      // know a grant that a branch around this one has inherited under the path of the branch that has ended, for a while.
+      // The store knows branches by their paths, and admits this one alongside its ancestors' grants. For a while, it may know
+      // an inherited grant under the path of the branch that has ended.
       const isAncestors = isAncestor(owner, branch.ownerAs(reentrant)) || (grant && this.#isAround(branch, grant));
       if (isAncestors) blocker ??= other.work;
-      else isBeside = true;
+      else isAlongside = true;
     };
     for (const hold of this.#holds) {
       const { grant } = hold;
       if (grant.request.id !== id || grant.reentrant === false) continue;
       if (branch.isWithin(hold.work)) {
         // Nothing may be built on a lost grant, until its holds are released.
-        if (grant.lostError !== undefined) return { grant, blocker: undefined, isBeside: false };
+        if (grant.lostError !== undefined) return { grant, blocker: undefined, isAlongside: false };
         if (found === undefined || (found.request.mode !== mode && grant.request.mode === mode)) found = grant;
       } else if (grant.lostError === undefined) meet(hold, grant.request.owner, grant.reentrant, grant);
     }
-    for (const { work, request, settings } of this.#asking ?? none) {
+    for (const { work, request, settings } of this.#pending ?? none) {
       if (request.id === id && !branch.isWithin(work))
         meet({ work, mode: request.mode }, request.owner, settings.reentrant);
     }
-    return { grant: found, blocker, isBeside: isBeside || this.#isWantedWithin(id, mode) };
+    return { grant: found, blocker, isAlongside: isAlongside || this.#isWantedWithin(id, mode) };
   }
 
-  /** How many others of the scope the store has, or may have, on a lock under the owner of one that it was asked for. */
-  countBeside(asked: HoldRequest): number {
-    const others = new Set([...this.#holds.map(({ grant }) => grant), ...(this.#asking ?? none)]);
-    const isBeside = ({ request }: Pick<Asking, 'request'>): boolean =>
-      request !== asked && request.id === asked.id && request.owner === asked.owner;
-    return [...others].filter(isBeside).length;
+  /** How many other holds and acquires of the scope the store may know on the same lock under the same owner. */
+  countAlongside(own: HoldRequest): number {
+    const others = new Set([...this.#holds.map(({ grant }) => grant), ...(this.#pending ?? none)]);
+    const isSame = ({ request }: Pick<PendingAcquire, 'request'>): boolean =>
+      request !== own && request.id === own.id && request.owner === own.owner;
+    return [...others].filter(isSame).length;
   }
 
-  /** Says that a job runs within a branch of the scope, until the returned function is called. */
+  /** Adds the holds of a job within a branch of the scope, until the returned function is called. */
   addWithin(job: ScopeHolds): () => void {
     this.#within ??= new Set();
     this.#within.add(job);
@@ -195,21 +195,21 @@ export class ScopeHolds {
     };
   }
 
-  /** Says that the store is asked for a lock, until `answered` is called. An acquire that is not reentrant is nothing to others. */
-  ask(asking: Asking): void {
+  /** Adds an acquire that is sent to the store, until `removePending`. One that is not reentrant does not concern the others. */
+  addPending(asking: PendingAcquire): void {
     if (asking.settings.reentrant === false) return;
-    if (this.#asking === undefined) this.#asking = [asking];
-    else this.#asking.push(asking);
+    if (this.#pending === undefined) this.#pending = [asking];
+    else this.#pending.push(asking);
   }
 
-  answered(asking: Asking): void {
-    const at = this.#asking?.indexOf(asking) ?? -1;
+  removePending(asking: PendingAcquire): void {
+    const at = this.#pending?.indexOf(asking) ?? -1;
     if (at < 0) return;
-    this.#asking?.splice(at, 1);
+    this.#pending?.splice(at, 1);
     this.#checkWaits();
   }
 
-  /** A branch has ended: what it holds belongs to the branch around it. */
+  /** Passes the holds of a branch that has ended to the branch around it. */
   endBranch(branch: Branch): void {
     for (const hold of this.#holds) if (hold.work === branch) hold.inherit();
     this.#checkWaits();
@@ -221,7 +221,7 @@ export class ScopeHolds {
 
   forget(hold: OwnedHold): void {
     const at = this.#holds.lastIndexOf(hold);
-    // Mostly the newest: `splice` would make an array of it.
+    // Mostly the newest: `splice` would allocate an array.
     if (at === this.#holds.length - 1) this.#holds.pop();
     else if (at >= 0) this.#holds.splice(at, 1);
     this.#checkWaits();
@@ -232,11 +232,11 @@ export class ScopeHolds {
     return this.#holds.some((hold) => hold.grant === grant && branch.isWithin(hold.work));
   }
 
-  /** Whether a job within the scope has a lock, or asks for it: none of its holds is that of an ancestor here. */
+  /** Whether a job within the scope has a lock, or asks for it. None of its holds belongs to an ancestor of a branch here. */
   #isWantedWithin(id: string, mode: HoldMode): boolean {
     for (const job of this.#within ?? none) {
       const holds = job.#holds.some((hold) => hold.grant.request.id === id && excludes(hold.mode, mode));
-      const isAsked = job.#asking?.some(({ request }) => request.id === id && excludes(request.mode, mode));
+      const isAsked = job.#pending?.some(({ request }) => request.id === id && excludes(request.mode, mode));
       if (holds || isAsked) return true;
       if (job.#isWantedWithin(id, mode)) return true;
     }
@@ -248,9 +248,9 @@ export class ScopeHolds {
   }
 
   /** The other branches of this scope, and of jobs within, that have what a branch wants. */
-  #holdersBeside({ id, branch, mode }: Wanted): Branch[] {
-    const within = [...(this.#within ?? none)].flatMap((job) => job.#holdersBeside({ id, branch, mode }));
-    const beside = this.#holds.filter(
+  #otherHolders({ id, branch, mode }: Wanted): Branch[] {
+    const within = [...(this.#within ?? none)].flatMap((job) => job.#otherHolders({ id, branch, mode }));
+    const others = this.#holds.filter(
       (hold) =>
         hold.grant.request.id === id &&
         hold.grant.reentrant !== false &&
@@ -258,16 +258,16 @@ export class ScopeHolds {
         excludes(hold.mode, mode) &&
         !branch.isWithin(hold.work),
     );
-    return [...beside.map((hold) => hold.work), ...within];
+    return [...others.map((hold) => hold.work), ...within];
   }
 }
 
-/** The branches that stand still while a branch does: that one first, those that wait for it or for one around it, and so on. */
+/** The branches that are blocked together with one: itself first, those that wait for it or for one around it, and so on. */
 function blockedBy(branch: Branch): ReadonlySet<Branch> {
   let { scope } = branch;
   for (let { parent } = scope.root; parent !== undefined; parent = scope.root.parent) scope = parent.scope;
   const blocked = new Set([branch]);
-  // A set goes through what is added meanwhile, too.
+  // Iterating a set includes the items that are added meanwhile.
   for (const each of blocked) for (const waiter of scope.holds.waitersFor(each)) blocked.add(waiter);
   return blocked;
 }

@@ -8,9 +8,9 @@ import type { Runtime } from '../runtime/runtime.ts';
 import { BranchOf } from './branch.ts';
 import { type OwnedHold, ScopeHolds } from './scope-holds.ts';
 import { ScopedController } from './scoped-controller.ts';
-import { warnIfUnheard, warnOfLateWork } from './warnings.ts';
+import { warnIfUnnoticed, warnOfLateWork } from './warnings.ts';
 
-/** Where a scope's trace came from, and what it sends to called services if that differs from its `Locks`' options. */
+/** Where a scope's trace is from, and what it sends to called services if that differs from the options of its `Locks`. */
 export interface Outgoing {
   /** Whether other scopes may work for the same trace: its id was not made for this scope. Default false. */
   readonly isAdopted?: boolean | undefined;
@@ -26,7 +26,7 @@ export interface Outgoing {
 export type Branch = BranchOf<Scope>;
 
 /**
- * One request's or job's life: its owner, its holds and its signal. When its work is over, its remaining holds are released,
+ * One request's or job's life: its owner, its holds and its signal. When its work ends, its remaining holds are released,
  * newest first.
  */
 export class Scope implements Trace {
@@ -47,20 +47,20 @@ export class Scope implements Trace {
   readonly signatures: TraceSignatures | undefined;
   readonly #isAdopted: boolean;
   readonly holds: ScopeHolds = new ScopeHolds();
-  /** By hold: how many promises of `waitUntil` are not settled. Most scopes have none. */
+  /** How many promises of `waitUntil` are not settled, by hold. Most scopes have none. */
   #postponed: Map<OwnedHold, number> | undefined;
-  /** Acquires that wait; called when the client leaves, the work ends or the scope is over. Most scopes have none. */
+  /** Of acquires that wait; called when the client disconnects, the work ends or the scope ends. Most scopes have none. */
   #listeners: Set<() => void> | undefined;
-  /** Signals that tell this job, and the jobs within it, to stop. */
+  /** Signals that stop this job, and the jobs within it. */
   #stopSignals: readonly AbortSignal[] = [];
-  /** The holds that guards acquired. They last until the work is over, unless the handler releases them. */
+  /** The holds that guards acquired. They last until the work ends, unless the handler releases them. */
   #guarded: readonly OwnedHold[] = none;
   readonly #leave: (() => void) | undefined;
   #requestOwner: string | undefined;
   #segments = 0;
   #controller: ScopedController | undefined;
   #abortReason: unknown;
-  #state: 'open' | 'ending' | 'over' = 'open';
+  #state: 'open' | 'ending' | 'ended' = 'open';
 
   constructor(runtime: Runtime, traceId: string, outgoing: Outgoing) {
     const { isAdopted, owner, outer, headerName, signatures } = outgoing;
@@ -92,7 +92,7 @@ export class Scope implements Trace {
     return branchOf(this.owner);
   }
 
-  /** The next part of a path in this scope: nobody else has its root. */
+  /** The next part of a path in this scope, unique since no other scope has its root. */
   nextSegment(): string {
     this.#segments += 1;
     return this.#segments.toString(36);
@@ -106,26 +106,26 @@ export class Scope implements Trace {
     return [...new Set([...(this.#isAdopted ? ancestorsOf(this.owner) : []), ...this.holds.blockedOwners(branch)])];
   }
 
-  get isOver(): boolean {
-    return this.#state === 'over';
+  get hasEnded(): boolean {
+    return this.#state === 'ended';
   }
 
   /** Whether its work is done; promises of `waitUntil` may be pending. */
-  get hasEnded(): boolean {
+  get isWorkDone(): boolean {
     return this.#state !== 'open';
   }
 
-  /** Whether its client has disconnected; for a job, whether it was told to stop. */
-  get hasClientLeft(): boolean {
-    return this.#abortReason !== undefined && this.#abortReason !== overReason;
+  /** Whether its client has disconnected; for a job, whether it must stop. */
+  get isCancelled(): boolean {
+    return this.#abortReason !== undefined && this.#abortReason !== endReason;
   }
 
-  /** Whether it is a job that was told to stop. */
+  /** Whether it is a job that must stop. */
   get isStopped(): boolean {
-    return this.#stopSignals.length > 0 && this.hasClientLeft;
+    return this.#stopSignals.length > 0 && this.isCancelled;
   }
 
-  /** Signals that tell this job to stop; jobs within it stop with it. */
+  /** Signals that stop this job, and the jobs within it. */
   get stopSignals(): readonly AbortSignal[] {
     return this.#stopSignals;
   }
@@ -142,26 +142,26 @@ export class Scope implements Trace {
     return this.#controller.signal;
   }
 
-  /** Says that a guard acquired these holds. */
+  /** Adds holds that a guard acquired. */
   addGuarded(holds: readonly OwnedHold[]): void {
     this.#guarded = this.#guarded === none ? holds : [...this.#guarded, ...holds];
   }
 
-  /** The holds that guards acquired, in their order; also released ones. */
+  /** The holds that guards acquired, in order, including released ones. */
   get guarded(): readonly OwnedHold[] {
     return this.#guarded;
   }
 
   /**
-   * Warns once if a guard has released its lock and the work of its request goes on: called when code uses this scope after
-   * its end.
+   * Warns once if the work of a request goes on after its guard has released the lock. Call it when code uses the scope, which
+   * may have ended.
    */
   warnIfLate(): void {
-    if (this.#guarded === none || !this.isOver) return;
+    if (this.#guarded === none || !this.hasEnded) return;
     warnOfLateWork();
   }
 
-  /** Calls `listener` when the client has left, the work has ended or the scope is over. */
+  /** Calls `listener` when the client disconnects, the work ends or the scope ends. */
   listen(listener: () => void): void {
     this.#listeners ??= new Set();
     this.#listeners.add(listener);
@@ -183,7 +183,7 @@ export class Scope implements Trace {
       }
       postponed.delete(hold);
       if (this.#state !== 'ending') return;
-      // Holds that other pending work acquired since the end stay until the last of that work has settled.
+      // Holds that other pending work acquired after the end stay until the last of that work has settled.
       if (postponed.size === 0) this.#finish();
       else hold.startRelease();
     };
@@ -198,7 +198,7 @@ export class Scope implements Trace {
     });
   }
 
-  /** Ends the work: releases all holds but those that `waitUntil` postpones. Safe to call again. */
+  /** Ends the work: releases all holds except those that `waitUntil` postpones. Safe to call again. */
   end(): void {
     if (this.#state !== 'open') return;
     this.#state = 'ending';
@@ -211,7 +211,7 @@ export class Scope implements Trace {
     for (const hold of this.#newestFirst()) if (!postponed.has(hold)) hold.startRelease();
   }
 
-  /** Says that the client has left. The handler keeps its holds, and is only told. Not every `AbortSignal` has a reason. */
+  /** Aborts the signal because the client disconnected. The handler keeps its holds. Not every `AbortSignal` has a reason. */
   abort(reason: unknown = new DOMException('This operation was aborted', 'AbortError')): void {
     if (this.#abortReason !== undefined) return;
     this.#abortReason = reason;
@@ -219,21 +219,21 @@ export class Scope implements Trace {
     this.#notify();
   }
 
-  /** Ends it while its work may go on: its holds are lost. */
+  /** Ends it although its work may go on: its holds are lost. */
   abandon(why: string): void {
-    if (this.isOver) return;
+    if (this.hasEnded) return;
     for (const hold of this.#newestFirst()) this.runtime.grants.lose(hold.grant, why);
     this.#finish();
   }
 
-  /** Stops the job when one of the signals is aborted, or was. The listeners are removed once the job is stopped or over. */
+  /** Stops the job if one of the signals is aborted, now or later. Removes the listeners when the job has stopped or ended. */
   stopOn(signals: readonly AbortSignal[]): void {
     if (signals.length === 0) return;
     this.#stopSignals = signals;
     const unsubscribes = signals.map((signal) => onAbort(signal, () => this.abort(signal.reason)));
     const unsubscribe = (): void => {
       // Work that `waitUntil` postpones can be stopped, too.
-      if (!this.isStopped && !this.isOver) return;
+      if (!this.isStopped && !this.hasEnded) return;
       this.unlisten(unsubscribe);
       for (const each of unsubscribes) each();
     };
@@ -242,17 +242,17 @@ export class Scope implements Trace {
     if (aborted !== undefined) this.abort(aborted.reason);
   }
 
-  /** What a response or a log may show: not the trace id, which lets others in. */
+  /** For responses and logs: without the trace id, which lets others in. */
   toJSON(): object {
-    return { isOver: this.isOver, holds: [...this.holds.all] };
+    return { hasEnded: this.hasEnded, holds: [...this.holds.all] };
   }
 
   #finish(): void {
-    this.#state = 'over';
-    if (this.#abortReason === undefined) this.abort(overReason);
+    this.#state = 'ended';
+    if (this.#abortReason === undefined) this.abort(endReason);
     else this.#notify();
     for (const hold of this.#newestFirst()) {
-      warnIfUnheard(hold.grant, this.runtime.events);
+      warnIfUnnoticed(hold.grant, this.runtime.events);
       hold.startRelease();
     }
     this.#leave?.();
@@ -271,8 +271,8 @@ inspectAsJson(Scope, 'Trace');
 
 const none: readonly OwnedHold[] = [];
 
-const overReason: Error = new DOMException('The request or job has ended', 'AbortError');
+const endReason: Error = new DOMException('The request or job has ended', 'AbortError');
 
-/** The message for code that acquires or keeps a lock in a scope that is over. */
-export const scopeIsOver =
+/** The message for code that acquires or keeps a lock in a scope that has ended. */
+export const scopeHasEnded =
   'The request or job that this call belongs to has ended. Likely causes: work that was not awaited, or that began after the response. Keep the lock for it with `hold.waitUntil(promise)`, or run it as a separate job with `runInTrace`';

@@ -3,9 +3,9 @@ import { processState } from '../base/process-state.ts';
 import type { Controller } from '../lease/grant.ts';
 
 /**
- * The `AbortController` of a signal that belongs to a branch of a request or job: its listeners run in that branch. Otherwise they would
- * run in that of the code that aborts it, for example a timer that another request started, and what they lock would
- * belong to that one. The rest of their async context is that of the code that first read the signal.
+ * The `AbortController` of a branch's signal. Its listeners run in that branch. Otherwise they would run in the branch of the code
+ * that aborts it, for example a timer that another request started, and their locks would belong to that request. The rest of
+ * their async context is that of the code that first read the signal.
  */
 export class ScopedController implements Controller {
   readonly signal: AbortSignal;
@@ -14,7 +14,7 @@ export class ScopedController implements Controller {
   constructor(branch: object) {
     const controller = new AbortController();
     this.signal = controller.signal;
-    // The calling code may be a job within, or another request that was handed the hold: either may be over by then.
+    // The calling code may be a job within, or another request that was given the hold: either may end before the abort.
     this.abort = processState().branches.run(branch, () =>
       AsyncResource.bind((reason: unknown) => controller.abort(reason)),
     );

@@ -5,20 +5,20 @@ import type { Runtime } from '../runtime/runtime.ts';
 /** The form of every trace id. `__proto__` is refused, since applications use ids as property names. */
 export const traceIdPattern: RegExp = /^(?!__proto__$)[A-Za-z0-9._-]{1,128}$/;
 
-/** The header beside the trace id's: the branch of the caller, as a path that begins with the trace id. */
+/** The header with the caller's branch, as a path that begins with the trace id. */
 export const branchHeader = 'X-Trace-Branch';
 
 /** A path of branches that a caller may send: below the trace id, each part has letters, digits, dots, underscores or hyphens. */
 const pathPattern = /^[A-Za-z0-9._-]{1,128}(?:\/[A-Za-z0-9._-]{1,32}){0,64}$/;
 const maxPathLength = 1_024;
 
-/** What a request sent in its headers: the trace id, and the branch that made the call. */
+/** The trace id, and the branch that made the call, from a request's headers. */
 export interface SentTrace {
   readonly id: unknown;
   readonly branch: unknown;
 }
 
-/** The trace that a request belongs to, and the owner that it works as. */
+/** The trace that a request belongs to, and its owner. */
 export interface AdoptedTrace {
   readonly traceId: string;
   /** A new branch below the caller's. Undefined for a bare trace id, which is one owner. */
@@ -26,9 +26,8 @@ export interface AdoptedTrace {
 }
 
 /**
- * The trace that a request sent, if it is well formed and `mayAdopt` allows the path. Each request is a branch of its own below
- * its caller's, so that a call that is sent twice makes two. A bad header never fails a request: then it is undefined, and an
- * event.
+ * The trace that a request sent, if it is well formed and `mayAdopt` allows the path. Each request is a new branch below its
+ * caller's: a call that is sent twice makes two. A bad header never fails a request: it returns undefined and emits an event.
  */
 export function adoptedTrace(
   { id, branch }: SentTrace,

@@ -16,9 +16,9 @@ export interface RunInTraceOptions<R extends TraceRequest = TraceRequest> {
   /** Default: that of the surrounding scope, or the configured one. */
   readonly locks?: Locks | undefined;
   /**
-   * Tells the job to stop. When it is aborted, the signals of the job's scope and of the jobs within it are aborted, too:
-   * their acquires stop waiting, and reject with `LockAbortedError` if the key is not free. Holds stay held until the
-   * routine has settled. If it is already aborted, the job does not begin.
+   * Stops the job. When it is aborted, the signals of the job's scope and of the jobs within it are aborted, too: their acquires
+   * stop waiting, and reject with `LockAbortedError` if the key is not free. Holds stay held until the routine has settled. If it
+   * is already aborted, the job does not begin.
    */
   readonly signal?: AbortSignal | undefined;
   /**
@@ -27,9 +27,9 @@ export interface RunInTraceOptions<R extends TraceRequest = TraceRequest> {
    */
   readonly request?: R | undefined;
   /**
-   * Whose `request` may name its trace. A fetch request does not tell its peer's address. Therefore an id is adopted only with
-   * `'all'`, secrets, or a predicate that accepts the request. Default: `trust` of the `Locks`; if that is a predicate, it
-   * is for requests of `node:http`, and no id is adopted.
+   * Whose `request` may name its trace. A fetch request has no peer address. Therefore an id is adopted only with `'all'`,
+   * secrets, or a predicate that accepts the request. Default: `trust` of the `Locks`; if that is a predicate, it is for
+   * requests of `node:http`, and no id is adopted.
    */
   readonly trust?: 'all' | 'none' | ((request: R) => boolean) | SignedTrust | undefined;
 }
@@ -89,7 +89,7 @@ export async function runInTrace<T, R extends TraceRequest = TraceRequest>(
   const outerBranch = currentBranch();
   const outer = outerBranch?.scope;
   const runtime = locks === undefined ? (outer?.runtime ?? runtimeOf(defaultLocks())) : runtimeOf(locks);
-  const around = outer?.isOver === false ? outer : undefined;
+  const around = outer?.hasEnded === false ? outer : undefined;
   const ownTrust = checkTrust(trust as Trust | undefined);
   const within = traceId === undefined && around !== undefined ? outerBranch : undefined;
   const isGiven = traceId !== undefined || within !== undefined;

@@ -10,7 +10,7 @@ export function warnOfLateWork(): void {
   );
 }
 
-/** Two requests or jobs hold a key under one bare trace id. Neither is nested in the other, as far as anybody can tell. */
+/** Two requests or jobs hold a key under one bare trace id, and neither is known to be nested in the other. */
 export function warnOfOverlap(): void {
   warnOnce(
     'LOCK_OVERLAP',
@@ -18,7 +18,7 @@ export function warnOfOverlap(): void {
   );
 }
 
-/** So many keys, acquired in a loop, deserve a hint. */
+/** This many keys, acquired in a loop, deserve a hint. */
 const manyKeys = 100;
 
 /** A request or job takes very many keys, one after the other. */
@@ -30,8 +30,8 @@ export function warnOfManyKeys(held: number): void {
   );
 }
 
-/** Warns if a lock was lost that is released at the end of the work: nobody waits for that release, and hears of the loss. */
-export function warnIfUnheard(grant: Grant, events: Events): void {
+/** Warns about a lost lock that is released at the end of the work: nobody awaits that release and sees the loss. */
+export function warnIfUnnoticed(grant: Grant, events: Events): void {
   const { lostError } = grant;
   if (lostError === undefined || grant.hasLossListener || events.has('lost')) return;
   warnOnce(

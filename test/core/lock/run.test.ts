@@ -215,12 +215,12 @@ describe('A hold that was lost while its routine ran', () => {
     );
     const outcome = outcomeOf(running as Promise<string>);
     clock.skip(3_000);
-    expect(trace?.isOver).toBe(false);
+    expect(trace?.hasEnded).toBe(false);
     finish('value');
     await clock.settle();
     expect(outcome.error).toBeInstanceOf(LockLostError);
     expect(outcome.error).toMatchObject({ value: 'value' });
-    expect(trace?.isOver).toBe(true);
+    expect(trace?.hasEnded).toBe(true);
   });
 
   it('A loss while the routine threw is the routine’s own error', async () => {

@@ -32,7 +32,7 @@ describe("a job's signal", () => {
     const during = await stoppable(setUp(), async () => {
       const trace = currentTrace()!;
       await once(trace.signal, 'abort');
-      return [trace.signal.reason, trace.isOver];
+      return [trace.signal.reason, trace.hasEnded];
     });
     during[0].abort(reason);
     await during[1].settled;

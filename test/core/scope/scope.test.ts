@@ -115,9 +115,9 @@ describe('runInTrace', () => {
     const own = job();
     const trace = own.in(() => currentTrace())!;
     const { signal } = trace;
-    expect([signal.aborted, trace.isOver]).toEqual([false, false]);
+    expect([signal.aborted, trace.hasEnded]).toEqual([false, false]);
     await own.end();
-    expect([signal.aborted, trace.isOver]).toEqual([true, true]);
+    expect([signal.aborted, trace.hasEnded]).toEqual([true, true]);
     expect(signal.reason).toMatchObject({ name: 'AbortError' });
   });
 
@@ -227,7 +227,7 @@ describe('A scope that is abandoned', () => {
     expect(lost).toHaveLength(1);
     expect(await store.remains()).toEqual([]);
     scopeOf(own).end();
-    expect(scopeOf(own).isOver).toBe(true);
+    expect(scopeOf(own).hasEnded).toBe(true);
     work.open();
     await clock.settle();
     expect(store.count('release')).toBe(1);
@@ -240,10 +240,10 @@ it('A scope tells first what aborted it; its end alone is no departure of its cl
   left.abort('first');
   left.abort('second');
   left.end();
-  expect([left.signal.reason, left.abortReason, left.hasClientLeft]).toEqual(['first', 'first', true]);
+  expect([left.signal.reason, left.abortReason, left.isCancelled]).toEqual(['first', 'first', true]);
   ended.end();
   ended.abort('late');
-  expect([ended.signal.aborted, ended.hasClientLeft]).toEqual([true, false]);
+  expect([ended.signal.aborted, ended.isCancelled]).toEqual([true, false]);
 });
 
 describe('A job that ends as it is granted what it asked for', () => {
@@ -291,7 +291,7 @@ it.each<readonly [string, () => Promise<unknown>]>([
   const own = setUp().job();
   await own.in(call).catch(() => {});
   scopeOf(own).end();
-  expect(scopeOf(own).isOver).toBe(true);
+  expect(scopeOf(own).hasEnded).toBe(true);
 });
 
 describe('Waiters in a scope', () => {

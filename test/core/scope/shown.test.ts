@@ -44,7 +44,7 @@ describe('What JSON, logs and copies show', () => {
     const { in: inJob } = setup.job('secret-trace');
     await inJob(() => lock.acquire('key'));
     const trace = inJob(() => currentTrace() as object);
-    expect(JSON.parse(JSON.stringify(trace))).toMatchObject({ isOver: false, holds: [{ key: 'key' }] });
+    expect(JSON.parse(JSON.stringify(trace))).toMatchObject({ hasEnded: false, holds: [{ key: 'key' }] });
     expect(`${JSON.stringify({ trace })} ${inspect({ trace }, { depth: 9 })}`).not.toContain('secret');
     expect(Object.keys(trace)).not.toContain('runtime');
   });

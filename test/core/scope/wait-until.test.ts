@@ -31,12 +31,12 @@ describe('waitUntil', () => {
     for (const one of finish) {
       await clock.settle();
       expect(hold.isHeld()).toBe(true);
-      expect(own.in(() => currentTrace())?.isOver).toBe(false);
+      expect(own.in(() => currentTrace())?.hasEnded).toBe(false);
       one();
     }
     await clock.settle();
     expect(hold.isHeld()).toBe(false);
-    expect(own.in(() => currentTrace())?.isOver).toBe(true);
+    expect(own.in(() => currentTrace())?.hasEnded).toBe(true);
   });
 
   it('waitUntil warns if it comes too late, and takes the promise all the same', async () => {
@@ -103,6 +103,6 @@ describe('waitUntil', () => {
     await own.end();
     work.open();
     await clock.settle();
-    expect(own.in(() => currentTrace())?.isOver).toBe(true);
+    expect(own.in(() => currentTrace())?.hasEnded).toBe(true);
   });
 });

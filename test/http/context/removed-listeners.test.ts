@@ -52,7 +52,7 @@ describeFrameworks('Listeners of a request and its response below traceContext',
             emitter.off('drawn', removed);
             emitter[add]('drawn', removed);
             emitter.removeListener('drawn', removed);
-            emitter[add]('drawn', () => seen.push(currentTrace()?.isOver));
+            emitter[add]('drawn', () => seen.push(currentTrace()?.hasEnded));
             emitter.emit('drawn');
           }
         });

@@ -170,11 +170,11 @@ describeFrameworks('traceContext', (framework) => {
     const stage = await ServerStage.start(framework, (app) =>
       app.route('/x', (call) => {
         trace = currentTrace();
-        call.send({ isOver: trace?.isOver, aborted: trace?.signal.aborted });
+        call.send({ isOver: trace?.hasEnded, aborted: trace?.signal.aborted });
       }),
     );
     expect((await stage.get('/x')).body).toEqual({ isOver: false, aborted: false });
-    expect([trace?.isOver, trace?.signal.aborted]).toEqual([true, true]);
+    expect([trace?.hasEnded, trace?.signal.aborted]).toEqual([true, true]);
   });
 
   it('The trace id is in every answer: success, 404, error, and one that names its own headers', async () => {

@@ -24,7 +24,7 @@ describeFrameworks('A request that goes on after its answer', (framework) => {
     await contest.first.receives(/first$/);
     await contest.expectStillHeld();
     // The scope lives on with it, and nobody has left.
-    expect([trace?.isOver, trace?.signal.aborted]).toEqual([false, false]);
+    expect([trace?.hasEnded, trace?.signal.aborted]).toEqual([false, false]);
     work.open();
     await contest.expectHandedOn();
   });
@@ -50,7 +50,7 @@ describeFrameworks('A request that goes on after its answer', (framework) => {
       call.detach();
       call.res.end('first');
       await work;
-      stage.note(`isOver ${currentTrace()?.isOver}`);
+      stage.note(`isOver ${currentTrace()?.hasEnded}`);
       const error: unknown = await lock.acquire('more').then(
         (hold) => hold.release(),
         (error: unknown) => error,
