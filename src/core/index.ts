@@ -108,4 +108,29 @@ export type {
 // What other subpaths have: it says where. The types do not have it.
 
 /** @internal */
-export { CasStore, lockOn, MySqlCas, PostgresStore, QuorumStore, RedisStore, traceContext } from './elsewhere.ts';
+export {
+  CasStore,
+  closeServer,
+  collectLockMetrics,
+  configureTestLocks,
+  createTestLocks,
+  describeStoreContract,
+  instrumentLocks,
+  LockOn,
+  LocksModule,
+  lockBoard,
+  lockOn,
+  MySqlCas,
+  mysqlCasTable,
+  PostgresCas,
+  PostgresStore,
+  postgresCasTable,
+  postgresSchema,
+  QuorumStore,
+  RedisCas,
+  RedisStore,
+  RetryingStore,
+  RunInTrace,
+  sendProblem,
+  traceContext,
+} from './elsewhere.ts';

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Context, MiddlewareHandler, Next } from 'hono';
 import { isLockError, type LockError, type LockKeys } from '../core/index.ts';
-import { tooOld } from '../core/model/peer-version.ts';
+import { tooOld } from '../core/model/peer.ts';
 import { awaitedContext, passGuard } from '../http/awaited.ts';
 import { type CommonGuardOptions, type Entered, RequestGuard } from '../http/guard.ts';
 import type { ShownHolds } from '../http/hold-names.ts';

@@ -1,5 +1,5 @@
 import { warnOnce } from '../core/base/process-state.ts';
-import { isOlder } from '../core/model/peer-version.ts';
+import { isOlder } from '../core/model/peer.ts';
 
 const oldest = '2.6.4';
 

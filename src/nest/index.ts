@@ -1,4 +1,6 @@
 /** Nest, on platform-express and platform-fastify: `reenlock/nest`. The guard is a decorator, all else comes with a module. */
+import './installed.ts';
+
 export { lockBoard } from '../board/connect-board.ts';
 export type { LockBoardOptions } from '../board/lock-board.ts';
 export type { BoardUser } from '../board/viewer.ts';

@@ -8,7 +8,7 @@ import {
 } from '@nestjs/common';
 import { APP_FILTER, HttpAdapterHost } from '@nestjs/core';
 import { LockConfigError, type Locks } from '../core/index.ts';
-import { isOlder, tooOld } from '../core/model/peer-version.ts';
+import { isOlder, tooOld } from '../core/model/peer.ts';
 import { describe } from '../core/model/validate.ts';
 import { type Middleware, traceContext } from '../http/connect.ts';
 import { closeServer } from '../http/response/close-server.ts';

@@ -1,9 +1,8 @@
 import type * as OpenTelemetry from '@opentelemetry/api';
 import type { Locks } from '../core/index.ts';
-import { tooOld } from '../core/model/peer-version.ts';
+import { loadPeer, tooOld } from '../core/model/peer.ts';
 import { boolean, callable, checkOptions, objectWith, type Rules } from '../core/model/validate.ts';
 import { LockNames, type NamedLock } from '../metrics/lock-names.ts';
-import { loadPeer } from '../metrics/peer.ts';
 import { recordLockMetrics } from './lock-metrics.ts';
 import { traceLocks } from './trace-locks.ts';
 

@@ -1,11 +1,10 @@
 import type * as PromClient from 'prom-client';
 import type { Locks } from '../core/index.ts';
-import { isOlder, tooOld } from '../core/model/peer-version.ts';
+import { isOlder, loadPeer, tooOld } from '../core/model/peer.ts';
 import { callable, checkOptions, objectWith, type Rules, text } from '../core/model/validate.ts';
 import { LockNames, type NamedLock } from '../metrics/lock-names.ts';
 import { help } from '../metrics/metric-table.ts';
 import { acquireBuckets, holdBuckets, observeLocks } from '../metrics/observe-locks.ts';
-import { loadPeer } from '../metrics/peer.ts';
 import { createGauges } from './gauges.ts';
 
 /** The options of `collectLockMetrics`. */

@@ -28,9 +28,12 @@ describe('the surface of the package', () => {
       'reenlock',
       core,
       // Some only say where they are.
-      `CasStore DeadlockError HoldTokenError LockAbortedError LockConfigError LockError LockKeyError LockLimitError LockLostError LockNotHeldError
-       LockScopeError LockStoreError LockTimeoutError Locked LocksClosedError MemoryStore MySqlCas PostgresStore QuorumStore RedisStore
-       configureLocks createLocks currentTrace getLock isLockError lock lockOn resumeHold runInTrace traceContext traceHeaders`,
+      `CasStore DeadlockError HoldTokenError LockAbortedError LockConfigError LockError LockKeyError LockLimitError
+       LockLostError LockNotHeldError LockOn LockScopeError LockStoreError LockTimeoutError Locked LocksClosedError
+       LocksModule MemoryStore MySqlCas PostgresCas PostgresStore QuorumStore RedisCas RedisStore RetryingStore RunInTrace
+       closeServer collectLockMetrics configureLocks configureTestLocks createLocks createTestLocks currentTrace
+       describeStoreContract getLock instrumentLocks isLockError lock lockBoard lockOn mysqlCasTable postgresCasTable
+       postgresSchema resumeHold runInTrace sendProblem traceContext traceHeaders`,
     ],
     [
       'reenlock/redis',

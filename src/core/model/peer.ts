@@ -18,3 +18,18 @@ export function tooOld(name: string, found: unknown, oldest: string, user: strin
     `Expected \`${name}\` ${oldest} or newer for \`${user}\`, got ${got}: npm install ${name}@latest`,
   );
 }
+
+/**
+ * Loads an optional peer of the package, for the subpath that needs it. `load` requires the peer by its literal name, where
+ * bundlers see it. Throws `LockConfigError` if the peer is not installed.
+ */
+export function loadPeer<T>(name: string, subpath: string, load: () => T): T {
+  try {
+    return load();
+  } catch (cause) {
+    throw new LockConfigError(
+      `Expected \`${name}\` to be installed for \`${subpath}\`, got none: npm install ${name}`,
+      { cause },
+    );
+  }
+}
