@@ -13,6 +13,7 @@ import {
   LockScopeError,
   type LockStoreError,
   LocksClosedError,
+  setCallSite,
 } from '../core/model/errors.ts';
 import {
   assertConstantKey,
@@ -117,12 +118,19 @@ export class RequestGuard<Call extends readonly unknown[] = readonly unknown[]> 
   /**
    * Acquires all keys for a request, or none. Resolves to undefined if the guard is skipped, and to no holds if the request
    * may go in without the lock. Rejects with a `LockError`, or as the application's functions do. `routeOf` names the route
-   * for warnings and the board.
+   * in stacks, in warnings and on the board.
    */
   async enter(req: IncomingMessage, call: Call, routeOf?: RouteOf): Promise<Entered | undefined> {
     if (this.#skip !== undefined && (await this.#skip(...call))) return undefined;
-    const key = this.#key;
-    return this.#acquire(req, typeof key === 'string' ? key : await key(...call), routeOf);
+    const keys = typeof this.#key === 'string' ? this.#key : await this.#key(...call);
+    try {
+      return await this.#acquire(req, keys, routeOf);
+    } catch (error) {
+      const route = routeOf?.();
+      // No line of the application made the call.
+      if (route !== undefined) setCallSite(error, { frames: [`    at lockOn (${route})`] });
+      throw error;
+    }
   }
 
   /** Prepares the refusal of a request: gives the error the guard's status, and puts its headers on the response. */

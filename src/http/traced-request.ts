@@ -88,7 +88,8 @@ export class TracedRequest implements ResponseEvents {
 
   onClientLeft(): void {
     this.scope.abort(new DOMException('The client disconnected', 'AbortError'));
-    const why = 'The lock was lost: the client had disconnected, and the handler did not end within abortGraceMs';
+    const why =
+      'The lock was lost: the client had disconnected, and the handler had not ended its response within abortGraceMs, which it must do also then';
     this.#grace = this.scope.runtime.clock.after(this.#graceMs, () => this.scope.abandon(why));
   }
 

@@ -466,7 +466,7 @@ function retryAfter(ms: number): string {
 }
 
 /** Gives an error the stack of the call that failed. A refusal gets only its first frame. */
-export function setCallSite(error: unknown, site: CallSite | undefined): void {
+export function setCallSite(error: unknown, site: Pick<CallSite, 'frames'> | undefined): void {
   const frames = site?.frames ?? [];
   if (frames.length === 0 || !isLockError(error)) return;
   const isRefusal = error.stack?.includes('\n    at ') !== true;

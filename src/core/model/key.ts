@@ -143,8 +143,13 @@ function shorten(encoded: string): string {
   return `%h${createHash('sha256').update(encoded).digest('hex')}`;
 }
 
-/** Returns the route of the request that a key is for, as a warning names it; undefined if it is unknown. */
+/** Returns the route of a request, as errors and warnings name it, such as `POST /orders/:id`; undefined if it is unknown. */
 export type RouteOf = () => string | undefined;
+
+/** Names a route in a message; empty if it is unknown. */
+export function onRoute(route: string | undefined): string {
+  return route === undefined ? '' : ` on the route \`${route}\``;
+}
 
 /** Checks a key, and warns if a part of it was probably a missing value: once a route, or once for each form of a key. */
 export function checkedName(
@@ -158,10 +163,9 @@ export function checkedName(
   if (suspect !== undefined) {
     const form = formOf(name.key);
     const route = routeOf?.();
-    const place = route === undefined ? '' : ` on the route \`${route}\``;
     warnOnce(
       'LOCK_KEY_SEGMENT',
-      `Expected each part of a lock key to have a value, got \`${form}\`${place}: the value for "${suspect}" was probably missing, so unrelated work may share this lock`,
+      `Expected each part of a lock key to have a value, got \`${form}\`${onRoute(route)}: the value for "${suspect}" was probably missing, so unrelated work may share this lock`,
       route ?? form,
     );
   }

@@ -158,7 +158,7 @@ export class Scope implements Trace {
    */
   warnIfLate(): void {
     if (this.#guarded === none || !this.hasEnded) return;
-    warnOfLateWork();
+    warnOfLateWork(this.routeOf?.());
   }
 
   /** Calls `listener` when the client disconnects, the work ends or the scope ends. */
@@ -252,7 +252,7 @@ export class Scope implements Trace {
     if (this.#abortReason === undefined) this.abort(endReason);
     else this.#notify();
     for (const hold of this.#newestFirst()) {
-      warnIfUnnoticed(hold.grant, this.runtime.events);
+      warnIfUnnoticed(hold.grant, this.runtime.events, this.routeOf);
       hold.startRelease();
     }
     this.#leave?.();

@@ -1,12 +1,14 @@
 import { warnOnce } from '../base/process-state.ts';
 import type { Grant } from '../lease/grant.ts';
 import type { Events } from '../model/events.ts';
+import { onRoute, type RouteOf } from '../model/key.ts';
 
 /** The work of a guarded request goes on after its guard has released the lock. */
-export function warnOfLateWork(): void {
+export function warnOfLateWork(route: string | undefined): void {
   warnOnce(
     'LOCK_LATE_WORK',
-    'Expected the work of a guarded request to end before its response, got calls after its guard had released the lock: await the work before you respond, or pass it to `hold.waitUntil`',
+    `Expected the work of a guarded request to end before its response, got calls after its guard had released the lock${onRoute(route)}: await the work before you respond, or pass it to \`hold.waitUntil\``,
+    route,
   );
 }
 
@@ -31,11 +33,13 @@ export function warnOfManyKeys(held: number): void {
 }
 
 /** Warns about a lost lock that is released at the end of the work: nobody awaits that release and sees the loss. */
-export function warnIfUnnoticed(grant: Grant, events: Events): void {
+export function warnIfUnnoticed(grant: Grant, events: Events, routeOf: RouteOf | undefined): void {
   const { lostError } = grant;
   if (lostError === undefined || grant.hasLossListener || events.has('lost')) return;
+  const route = routeOf?.();
   warnOnce(
     'LOCK_LOST',
-    `${lostError.message}. No code noticed it: listen with \`locks.on('lost', …)\`, or use the hold's \`signal\`, and compare its \`fence\` where the work is written`,
+    `${lostError.message}${onRoute(route)}. No code noticed it: listen with \`locks.on('lost', …)\`, or use the hold's \`signal\`, and compare its \`fence\` where the work is written`,
+    route,
   );
 }

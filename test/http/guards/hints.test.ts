@@ -31,6 +31,34 @@ describeStyles('a guard hints at mistakes:', (framework) => {
         })),
       );
     });
+
+    it('An error of a guard has the route in its stack, not a line of the application', async () => {
+      const errors: Error[] = [];
+      const stage = await ServerStage.start(framework, (app) =>
+        app
+          .onError((error, call) => {
+            errors.push(error as Error);
+            call.send('refused', 500);
+          })
+          .route(
+            '/orders/:id',
+            lockOn((call) => call.params.missing),
+            (call) => call.send('in'),
+          )
+          .route(
+            '/lists/:id',
+            lockOn((call) => ['a', call.params.missing]),
+            (call) => call.send('in'),
+          )
+          .route('/busy/:id', lockOn('k'), lockOn('k', { reentrant: false }), (call) => call.send('in')),
+      );
+      for (const path of ['/orders/1', '/lists/1', '/busy/1']) await stage.get(path);
+      expect(errors.map(({ stack }) => stack)).toEqual([
+        'LockKeyError: Expected the lock key to be a string, number or bigint, got undefined: the value that it is made from is probably missing\n    at lockOn (GET /orders/:id)',
+        'LockKeyError: Expected the lock key `keys[1]` to be a string, number or bigint, got undefined: the value that it is made from is probably missing\n    at lockOn (GET /lists/:id)',
+        expect.stringMatching(/^LockConfigError: .*\n {4}at lockOn \(GET \/busy\/:id\)$/),
+      ]);
+    });
   }
 
   const mistakes: [string, object, object, boolean][] = [
@@ -154,6 +182,8 @@ describeStyles('a guard hints at mistakes:', (framework) => {
     await over;
     expect(late).toEqual([expect.any(LockScopeError)]);
     expect(codes()).toEqual(['LOCK_LATE_WORK']);
+    if (framework.adapter !== 'node')
+      expect(warnings()[0]?.message).toContain('on the route `GET /:step`: await the work');
     await stage.get('/calls');
     expect(codes()).toEqual(['LOCK_LATE_WORK']);
   });
