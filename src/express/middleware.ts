@@ -68,8 +68,8 @@ function routeOf({ method, baseUrl, route }: Partial<Request>): string | undefin
 }
 
 /**
- * A middleware that serves a page of the locks that are held and waited for, by whom, and for how long. `authorize` decides who may
- * look, and who may force-release locks. Needs no `traceContext`. Throws `LockConfigError` for bad options.
+ * A middleware that serves a page with the holders and waiters of all locks. `authorize` decides who may look, and who may
+ * force-release locks. Needs no `traceContext`. Throws `LockConfigError` for bad options.
  *
  * @example
  * ```ts

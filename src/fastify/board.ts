@@ -4,8 +4,8 @@ import { LockBoard, type LockBoardOptions } from '../board/lock-board.ts';
 import { type Plugin, pluginMeta } from './middleware.ts';
 
 /**
- * A plugin that serves a page of the locks that are held and waited for, by whom, and for how long. `authorize` decides who may
- * look, and who may force-release locks. Needs no `traceContext`. Throws `LockConfigError` for bad options.
+ * A plugin that serves a page with the holders and waiters of all locks. `authorize` decides who may look, and who may
+ * force-release locks. Needs no `traceContext`. Throws `LockConfigError` for bad options.
  *
  * @example
  * ```ts
@@ -39,7 +39,7 @@ export function lockBoard(options: LockBoardOptions<FastifyRequest>): Plugin {
       });
       return reply;
     }
-    // The board reads and checks what it is sent itself.
+    // The board reads and checks request bodies itself.
     app.removeAllContentTypeParsers();
     app.addContentTypeParser('*', (_request, _payload, parsed) => parsed(null));
     app.all('/', serve);

@@ -3,12 +3,12 @@ import { LockConfigError } from '../core/index.ts';
 import { asWork } from '../http/handler-work.ts';
 import { tracedRequest } from '../http/traced-request.ts';
 
-/** On the configuration of a route, which requests show: its handler itself may be wrapped again by other plugins. */
+/** Marks a route's configuration, which requests expose. Other plugins may wrap the handler itself again. */
 const watched: unique symbol = Symbol('reenlock.handler');
 
 /**
- * Makes the work on requests of routes with a `handlerTimeout` last until their handlers have settled: Fastify responds when
- * the time is over, and the handler works on. Only routes that are declared later can be watched.
+ * Makes the work on requests of routes with a `handlerTimeout` last until their handlers have settled: Fastify responds at the
+ * timeout, and the handler works on. Only routes that are declared later can be watched.
  */
 export function watchHandlers(app: FastifyInstance): void {
   app.addHook('onRoute', function watchHandler(route) {

@@ -63,7 +63,7 @@ export function traceContext(options?: TraceContextOptions): Plugin {
     decorate(app, holdNames(options?.holdName));
     watchHandlers(app);
     app.addHook('onRequest', function traceContext(request, reply, next) {
-      // As @fastify/websocket says it: a request for a WebSocket, whose route has its socket.
+      // How @fastify/websocket marks a request whose socket its route has.
       const isTakenOver = (): boolean => (request as { readonly ws?: unknown }).ws === true && reply.sent;
       trace(request.raw, reply.raw, next as (error?: unknown) => void, { awaitsMiddleware: false, isTakenOver });
     });
@@ -131,7 +131,7 @@ export function sendProblem(error: Error, _request: FastifyRequest, reply: Fasti
 /** Fastify refuses to register a plugin on a version that it is not made for. */
 export const pluginMeta: object = { [Symbol.for('plugin-meta')]: { name: 'reenlock', fastify: '>=5' } };
 
-/** Tells Fastify to register it on the instance itself, not on a child: what fastify-plugin does. */
+/** Makes Fastify register it on the instance itself, not on a child, as fastify-plugin does. */
 function plugin(register: Plugin): Plugin {
   return Object.assign(register, {
     [Symbol.for('skip-override')]: true,
@@ -146,7 +146,7 @@ const shownOn = Symbol('reenlock.holdNames');
 function decorate(app: FastifyInstance, names: readonly [string, string]): void {
   const shown = (app as { [shownOn]?: readonly string[] })[shownOn] ?? [];
   for (const [which, name] of names.entries()) {
-    // Two of them on one instance share their scopes.
+    // Two plugins on one instance share their scopes.
     if (shown.includes(name)) continue;
     if (app.hasRequestDecorator(name)) warnOfTaken(names, which as 0 | 1);
     else app.decorateRequest(name, { getter: heldBy(name) as never });

@@ -6,9 +6,8 @@ import { LockBoard, type LockBoardOptions } from '../board/lock-board.ts';
 import { alreadySentResponse, nodeOf } from './middleware.ts';
 
 /**
- * A middleware that serves a page of the locks that are held and waited for, by whom, and for how long. `authorize` decides who may
- * look, and who may force-release locks. Needs `@hono/node-server`, but no
- * `traceContext`. Throws `LockConfigError` for bad options.
+ * A middleware that serves a page with the holders and waiters of all locks. `authorize` decides who may look, and who may
+ * force-release locks. Needs `@hono/node-server`, but no `traceContext`. Throws `LockConfigError` for bad options.
  *
  * @example
  * ```ts
@@ -39,7 +38,7 @@ export function lockBoard(options: LockBoardOptions<Context>): MiddlewareHandler
   };
 }
 
-/** What middleware above has read, of Hono's or of Node's. */
+/** The body, if middleware of Hono or Node has read it. */
 async function parsedBody(req: IncomingMessage & { body?: unknown }, c: Context): Promise<unknown> {
   if (!req.readableDidRead || req.body !== undefined) return req.body;
   return c.req.json().catch(() => undefined);

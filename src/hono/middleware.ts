@@ -54,7 +54,7 @@ export function traceContext(options?: TraceContextOptions): MiddlewareHandler {
 /** On the response of a handler that sends its own on `c.env.outgoing`: `RESPONSE_ALREADY_SENT`. */
 const alreadySent = 'x-hono-already-sent';
 
-/** Leaves the response to the code that has sent it. */
+/** The result of middleware whose response other code has sent. */
 export function alreadySentResponse(): Response {
   // The server ignores this header on its own `Response`, which it may have put over Node's; a copy is one of Node's.
   return new Response(null, { headers: { [alreadySent]: 'true' } }).clone();
@@ -107,7 +107,7 @@ export function lockOn<C extends Context = Context>(
 export function nodeOf(c: Context, next: Next): { readonly req: IncomingMessage; readonly res: ServerResponse } {
   const { incoming, outgoing } = (c?.env ?? {}) as Partial<Record<string, unknown>>;
   checkCall('hono', c, next, outgoing, next);
-  // What Hono 4 has removed. A context does not name its version.
+  // A property that Hono 4 has removed. A context has no version.
   if ('runtime' in c) throw tooOld('hono', undefined, '4', 'reenlock/hono');
   return { req: incoming as IncomingMessage, res: outgoing as ServerResponse };
 }

@@ -6,8 +6,8 @@ import type { ResponseWatch } from './response/response-watch.ts';
 import { runTraced, type TraceContextOptions, Tracing, tracedRequest } from './traced-request.ts';
 
 /**
- * What `traceContext` does in a framework whose middleware awaits what comes after it. `isDetached` says whether the
- * application has taken the response over from the framework.
+ * `traceContext` in a framework whose middleware awaits the middleware after it. `isDetached` returns whether the application
+ * has taken the response over from the framework.
  */
 export function awaitedContext(
   options: TraceContextOptions | undefined,
@@ -20,13 +20,13 @@ export function awaitedContext(
   };
 }
 
-/** One request on its way through a guard, in a framework whose middleware awaits what comes after it. */
+/** One request on its way through a guard, in a framework whose middleware awaits the middleware after it. */
 export interface AwaitedCall<Call extends readonly unknown[], T> {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
-  /** What the framework passes to the application's functions. */
+  /** The framework's arguments of the application's functions. */
   readonly call: Call;
-  /** Runs what the guard guards. */
+  /** Runs the guarded code. */
   readonly next: () => Promise<T>;
   /** Puts the holds where handlers look for them. */
   readonly expose: (holds: Entered) => void;
@@ -36,7 +36,7 @@ export interface AwaitedCall<Call extends readonly unknown[], T> {
   readonly leave: () => T;
 }
 
-/** Runs a guard, and what comes after it. Returns what that returns, or the application's handler of refusals. */
+/** Runs a guard and the code after it. Returns the result of that code, or of the application's handler of refusals. */
 export async function passGuard<Call extends readonly unknown[], T>(
   guard: RequestGuard<Call>,
   { req, res, call, next, expose, routeOf, leave }: AwaitedCall<Call, T>,
@@ -57,7 +57,7 @@ export async function passGuard<Call extends readonly unknown[], T>(
     return respond(() => Reflect.apply(handler, undefined, [refusal, ...call, next]) as T);
   }
   if (!wasEnded && isEnded()) {
-    // Such as a timeout: its client was told that nothing is done.
+    // After a timeout, for example: its client got the reply that nothing was done.
     await Promise.all((holds ?? []).map((hold) => hold.release()));
     return leave();
   }
@@ -74,7 +74,7 @@ async function respond<T>(handle: () => T | Promise<T>): Promise<T> {
   }
 }
 
-/** Runs middleware as a part of the request's work: the work is not over before the middleware has settled. */
+/** Runs middleware as a part of the request's work, which then lasts until the middleware has settled. */
 export async function within<T>(watch: ResponseWatch | undefined, next: () => Promise<T>): Promise<T> {
   let value: T;
   watch?.enter();

@@ -10,7 +10,7 @@ import { frameworkPrototype } from './framework-prototype.ts';
 /** The part of a traced request that its listeners need. */
 interface Traced {
   readonly scope: Scope;
-  readonly watch: { readonly isOver: boolean };
+  readonly watch: { readonly isDone: boolean };
 }
 
 type Listener = (...args: unknown[]) => void;
@@ -19,7 +19,7 @@ type Bound = Listener & { listener?: Listener };
 type Event = string | symbol;
 type Add = { (this: EventEmitter, event: Event, listener: Listener): unknown; [slot]?: true };
 type Methods = Record<(typeof methods)[number], Add>;
-/** A listener that was given to a tool as the bound function. */
+/** A listener that a tool knows as the bound function. */
 type Added = { readonly event: Event; readonly listener: Listener; readonly run: Bound };
 type RequestOf = (emitter: object) => IncomingMessage | undefined;
 
@@ -35,8 +35,8 @@ type Patched = Methods & { [slot]?: true };
 
 /**
  * Makes listeners of a request and its response run in the context of the request: in the branch of its scope in which they were
- * added, and with its id in cls-rtracer. A listener also keeps the other values of the async context in which it was added. It can be removed as if it
- * were not bound, also if it was added by `once`: with cls-rtracer's own middleware, it could not.
+ * added, and with its id in cls-rtracer. A listener also keeps the other values of the async context in which it was added. It can
+ * be removed as if it were not bound, even after `once`: with cls-rtracer's own middleware, it could not.
  *
  * If the framework has prototypes, their methods are patched once, for all traced requests. Otherwise, or if other code has put
  * a method over theirs, the request or response itself is patched. Node's own prototypes are never changed.
@@ -70,7 +70,7 @@ function isPatched(emitter: object): boolean {
 }
 
 function patch(target: object | undefined, requestOf: RequestOf, added?: Added[]): void {
-  // Other code may have put a method over ours: to bind a listener twice would hide it from those who remove it.
+  // Other code may have put a method over ours. A listener that is bound twice could not be removed.
   if (target === undefined || Object.hasOwn(target, slot)) return;
   const patched = target as Patched;
   const { on, prependListener } = patched;
@@ -81,8 +81,8 @@ function patch(target: object | undefined, requestOf: RequestOf, added?: Added[]
 }
 
 /**
- * A listener that is to be called once is added by `ordinary`. Node's `once` would wrap the bound function again, and then
- * could not find the original listener in order to remove it.
+ * A listener for one call is added by `ordinary`. Node's `once` would wrap the bound function again, and then could not find the
+ * original listener to remove it.
  */
 function put(
   target: Methods,
@@ -108,7 +108,7 @@ function put(
 
 /**
  * Removes bound listeners through a tool that has replaced these methods on the emitter, as OpenTelemetry does: it knows
- * listeners by what it was given, which is the bound function. Returns the list of what was added.
+ * listeners by the bound function. Returns the list of added listeners.
  */
 function putRemovers(emitter: EventEmitter): Added[] {
   const added: Added[] = [];
@@ -123,10 +123,10 @@ function putRemovers(emitter: EventEmitter): Added[] {
   return added;
 }
 
-/** Undefined if the work is over: such a listener belongs to no request, like those that Node adds to read the rest of a body. */
+/** Undefined after the work: such a listener belongs to no request, like those that Node adds to read the rest of a body. */
 function bound(req: IncomingMessage | undefined, emitter: EventEmitter, listener: Listener): Bound | undefined {
   const traced = req && (processState().requests.get(req) as Traced | undefined);
-  if (traced === undefined || traced.watch.isOver || typeof listener !== 'function') return undefined;
+  if (traced === undefined || traced.watch.isDone || typeof listener !== 'function') return undefined;
   const resource = resourceOf(traced.scope);
   const run: Bound = resource.runInAsyncScope.bind(resource, listener, emitter);
   run.listener = listener;
@@ -134,10 +134,10 @@ function bound(req: IncomingMessage | undefined, emitter: EventEmitter, listener
 }
 
 function onlyOnce(emitter: EventEmitter, event: Event, run: Bound): Bound {
-  let isOver = false;
+  let wasCalled = false;
   const first: Bound = (...args) => {
-    if (isOver) return;
-    isOver = true;
+    if (wasCalled) return;
+    wasCalled = true;
     emitter.removeListener(event, first);
     return run(...args);
   };

@@ -10,7 +10,7 @@ import { clearBodyHeaders, leaveError } from './problem.ts';
 import { exposeOnRequest, keepOnRequest } from './request-holds.ts';
 import type { WorkOptions } from './response/work-state.ts';
 import {
-  isOver,
+  isWorkDone,
   runInRequest,
   runTraced,
   type TraceContextOptions,
@@ -19,14 +19,14 @@ import {
 } from './traced-request.ts';
 
 /**
- * Middleware as Connect, Express and most routers of plain Node have it. It is typed on `node:http`, so that it does not
- * change the parameter types of the handlers after it.
+ * Middleware of Connect, Express and most routers of plain Node. Its types are those of `node:http`, which leave the parameter
+ * types of later handlers as they are.
  */
 export type Middleware = (req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void) => void;
 
 /**
  * Gives each request its trace id and its scope: the locks that later code acquires belong to the request. They are released when the
- * work on the request has ended; docs/concepts/release.md says when that is. Work that goes on after that has no lock. Mount this
+ * work on the request has ended (docs/concepts/release.md). Work that goes on after that has no lock. Mount this
  * middleware first. Throws `LockConfigError` for bad options.
  *
  * A WebSocket has no response: its handshake passes through without a scope. Use `runInTrace` there.
@@ -50,7 +50,7 @@ export function traceContext(options?: TraceContextOptions): Middleware {
   };
 }
 
-/** As `traceContext`, for a framework that knows more of the work on a request. */
+/** As `traceContext`, for a framework that knows more about the work on a request. */
 export function openContext(
   options: TraceContextOptions | undefined,
 ): (req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void, work: WorkOptions) => void {
@@ -85,7 +85,7 @@ function opened(
 }
 
 /**
- * Runs a guard before the handlers that `next` calls. `call` is what the framework passes to the application's functions;
+ * Runs a guard before the handlers that `next` calls. `call` has the framework's arguments of the application's functions;
  * `routeOf` names the route for warnings.
  */
 export function runGuard<Call extends readonly unknown[]>(
@@ -98,11 +98,11 @@ export function runGuard<Call extends readonly unknown[]>(
 ): void {
   const entered = (holds: Entered | undefined): void => {
     // Other code has responded, such as a timeout. No handler may run, and finalhandler would cut the response off.
-    if (isOver(req)) return;
+    if (isWorkDone(req)) return;
     try {
       if (holds !== undefined) exposeOnRequest(req, holds);
     } catch (error) {
-      // The application's request does not take the properties: no handler may run that looks for them.
+      // The application's request can't take the properties: no handler may run without them.
       next(failureOf(error));
       return;
     }
@@ -110,7 +110,7 @@ export function runGuard<Call extends readonly unknown[]>(
     safely(() => keepOnRequest(req));
   };
   const refused = (error: unknown): void => {
-    if (isOver(req)) return;
+    if (isWorkDone(req)) return;
     const refusal = guard.refusal(error, res);
     const { handler } = guard;
     if (refusal === undefined || handler === undefined) next(failureOf(error));

@@ -56,16 +56,16 @@ export interface CommonGuardOptions extends AcquireOptions {
   readonly failOpen?: boolean | undefined;
 }
 
-/** The holds with which a guard lets a request in; none if it lets the request in without the lock. */
+/** The holds of a request that a guard lets in; none if it lets the request in without the lock. */
 export type Entered = readonly ScopedHold[];
 
-/** A key, or a function that returns the keys of a request. `Call` is what the framework passes to middleware. */
+/** A key, or a function that returns the keys of a request. `Call` has the framework's arguments of middleware. */
 type GuardKey<Call extends readonly unknown[]> = string | ((...call: Call) => LockKeys | PromiseLike<LockKeys>);
 
 /** The options that each framework types for itself. */
 interface FrameworkOptions<Call extends readonly unknown[]> {
   readonly skip?: ((...call: Call) => boolean | PromiseLike<boolean>) | undefined;
-  /** Called with the error, what the framework passes to middleware, and `next`. */
+  /** Called with the error, the framework's arguments of middleware, and `next`. */
   readonly handler?: RefusalHandler | undefined;
 }
 
@@ -164,7 +164,7 @@ export class RequestGuard<Call extends readonly unknown[] = readonly unknown[]> 
     } catch (error) {
       return refused(error, batch?.release() ?? Promise.resolve());
     }
-    // This may have happened right before the grant: the handler must not begin.
+    // If the client disconnected right before the grant, the handler must not begin.
     const error = scope.isCancelled ? new LockAbortedError({ cause: scope.abortReason }) : lossOf(scope);
     if (error !== undefined) return refused(error, Promise.allSettled(holds.map((hold) => hold.release())));
     stopTiming?.();
@@ -184,10 +184,10 @@ export class RequestGuard<Call extends readonly unknown[] = readonly unknown[]> 
     let refusal = error;
     if (this.#failOpen && hasCode(error, 'ERR_LOCK_STORE')) {
       await released;
-      refusal = this.#obstacle(traced, error);
+      refusal = this.#otherRefusal(traced, error);
       if (refusal === undefined) return enterWithoutLock(scope, names, error);
     }
-    // The status 499 means that the client is gone. Here the guard's own signal was aborted, and the client still waits.
+    // The status 499 is for a client that is gone. Here only the guard's own signal was aborted, and the client still waits.
     if (hasCode(refusal, 'ERR_LOCK_ABORTED') && !scope.isCancelled) setStatus(refusal, 503);
     throw refusal;
   }
@@ -197,8 +197,8 @@ export class RequestGuard<Call extends readonly unknown[] = readonly unknown[]> 
     else watch.callBeforeEnd((res) => warnOfEventStream(res, holds));
   }
 
-  /** The reason, beside the failed store, why a request must be refused. */
-  #obstacle(traced: TracedRequest, { key, category }: LockError): Error | undefined {
+  /** A reason to refuse the request that is not the store's failure. */
+  #otherRefusal(traced: TracedRequest, { key, category }: LockError): Error | undefined {
     const { scope } = traced;
     const error = cancellationError({ key, category }, scope, this.#options.signal, true) ?? lossOf(scope);
     return error ?? (scope.runtime.acquires.isClosed ? new LocksClosedError({ key, category }) : undefined);
@@ -222,7 +222,7 @@ function lossOf({ guarded }: Scope): LockLostError | undefined {
  * request one look at a header.
  */
 function warnOfEventStream(res: ServerResponse, holds: Entered): void {
-  // The client may have left before the response began, and before the handler released the hold.
+  // The client may have disconnected before the response began, and before the handler released the hold.
   if (!res.headersSent) return;
   const type = res.getHeader('content-type');
   if (typeof type !== 'string' || !/^text\/event-stream\b/i.test(type)) return;
@@ -241,9 +241,8 @@ function enterWithoutLock({ runtime, traceId }: Scope, names: readonly LockName[
 }
 
 /**
- * The error that a guard fails with. If the application's function rejected without a reason, as `reject()` does, this makes
- * an error: otherwise Express would go on without the lock (also for its own words 'route' and 'router'), and Koa would not
- * respond.
+ * The error that a guard fails with. Creates one if the application's function rejected without a reason, as `reject()` does:
+ * otherwise Express would go on without the lock (as for its own words 'route' and 'router'), and Koa would not respond.
  */
 export function failureOf(reason: unknown): unknown {
   if (reason && reason !== 'route' && reason !== 'router') return reason;

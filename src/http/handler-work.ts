@@ -6,8 +6,8 @@ import type { ResponseWatch } from './response/response-watch.ts';
 import type { TracedRequest } from './traced-request.ts';
 
 /**
- * Runs a handler as a part of the request's work, which is then not over before the handler has settled: a timeout may respond
- * while it works. Unlike `within`, it returns a value if the handler does.
+ * Runs a handler as a part of the request's work, which then lasts until the handler has settled: a timeout may respond while
+ * it works. Unlike `within`, it returns a value if the handler does.
  */
 export function asWork<T>(watch: ResponseWatch, handler: () => T | PromiseLike<T>): T | PromiseLike<T> {
   watch.enter();
@@ -24,7 +24,7 @@ export function asWork<T>(watch: ResponseWatch, handler: () => T | PromiseLike<T
   );
 }
 
-/** Finds the request of a handler whose arguments may have nothing of it. */
+/** Finds the request of a handler that may not have it among its arguments. */
 export class HandlerWork {
   readonly #watches = new WeakMap<Scope, ResponseWatch>();
 
@@ -38,7 +38,7 @@ export class HandlerWork {
     const scope = currentScope();
     const watch = scope && this.#watches.get(scope);
     if (watch === undefined) return handler();
-    if (watch.isOver) throw new LockScopeError(scopeHasEnded);
+    if (watch.isDone) throw new LockScopeError(scopeHasEnded);
     return asWork(watch, handler);
   }
 }

@@ -2,20 +2,20 @@ import type { Hold } from '../core/model/types.ts';
 
 declare global {
   /**
-   * Tells the types of requests the `holdName` of an application that already has a `lock` on its requests:
+   * Sets the `holdName` in the types, for an application that already has a `lock` on its requests:
    * `declare global { interface ReenlockTypes { holdName: 'hold' } }`. Then a request has `hold` and `holds`.
    */
   interface ReenlockTypes {}
 }
 
-/** The names of the newest hold and of all holds, on the requests of an application that may have chosen one. */
+/** The names of the newest hold and of all holds on a request. */
 export function holdNames(chosen = 'lock'): readonly [newest: string, all: string] {
   return [chosen, `${chosen}s`];
 }
 
 type HoldName = ReenlockTypes extends { holdName: infer Name extends string } ? Name : 'lock';
 
-/** What guards show on a request. Applications may choose another name than `lock`, by `traceContext({ holdName })`. */
+/** The properties of a guarded request. Applications may choose another name than `lock`, by `traceContext({ holdName })`. */
 export type ShownHolds = {
   [Name in keyof Holds as Name extends 'lock' ? HoldName : `${HoldName}s`]: Holds[Name];
 };

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { LockConfigError } from '../core/model/errors.ts';
 import { describe } from '../core/model/validate.ts';
 
-/** The frameworks whose calls can be told apart. */
+/** The frameworks whose calls can be recognized. */
 type Framework = 'node' | 'express' | 'koa' | 'fastify' | 'hono';
 
 const names: Readonly<Record<Framework, string>> = {
@@ -17,7 +17,7 @@ const forSockets = 'for a WebSocket, lock in `runInTrace`';
 
 type NextFunction = (error?: unknown) => void;
 
-/** How an adapter's middleware is called, what its response is called there, and what to do if it has none. */
+/** The parameters of an adapter's middleware, the name of its response, and a hint for calls without one. */
 const shapes: Readonly<Record<'connect' | 'koa' | 'fastify' | 'hono', Shape>> = {
   connect: { parameters: '(req, res, next)', response: 'res', callers: ['express', 'node'], otherwise: forSockets },
   koa: { parameters: '(ctx, next)', response: 'ctx.res', callers: ['koa'], otherwise: forSockets },
@@ -40,8 +40,8 @@ interface Shape {
 
 /**
  * Throws `LockConfigError` if a middleware was not called by its framework: `response` is no response of `node:http`, or
- * `next` no function. Another framework may have called it, because all adapters export the same names. A WebSocket library
- * may have called it: then there is no response, or a request in its place. `first` and `second` are the first arguments.
+ * `next` no function. Another framework may have called it, because all adapters export the same names. Or a WebSocket library:
+ * then there is no response, or a request instead. `first` and `second` are the first arguments.
  */
 export function checkCall(
   own: keyof typeof shapes,
@@ -68,8 +68,8 @@ export function checkCall(
 }
 
 /**
- * Checks a call of a middleware that goes on by `next`. Returns whether it is right. Else the error goes to `next`; it is
- * thrown only if there is none: what calls middleware for a WebSocket does so in a listener of the server.
+ * Checks a call of a middleware that continues with `next`. Returns whether it is right. The error goes to `next`, and is thrown
+ * only if there is none: WebSocket libraries call middleware in a listener of the server.
  */
 export function isRightCall(
   own: keyof typeof shapes,
@@ -98,8 +98,8 @@ export function isWatchable(res: ServerResponse): boolean {
 }
 
 /**
- * Throws `LockConfigError` if a factory was mounted itself, in place of the middleware that it returns: then its first
- * argument is a request, or a context that has one.
+ * Throws `LockConfigError` if a factory was mounted instead of the middleware that it returns: then its first argument is a
+ * request, or a context that has one.
  */
 export function checkFactoryCall(call: string, first: unknown): void {
   if (!isObject(first)) return;
@@ -112,7 +112,7 @@ export function checkFactoryCall(call: string, first: unknown): void {
   );
 }
 
-/** Throws `LockConfigError` if `sendProblem` was called by code that has no response, to get a handler or as middleware. */
+/** Throws `LockConfigError` if `sendProblem` was called without a response, to get a handler or as middleware. */
 export function checkProblemCall(response: unknown, usage: string): void {
   if (isObject(response)) return;
   throw new LockConfigError(

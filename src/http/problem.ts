@@ -7,8 +7,8 @@ export function leaveError(error: LockError, res: ServerResponse): void {
 }
 
 /**
- * Removes headers that describe a body which the handler did not send: the problem document is a different body. A framework
- * that keeps headers until it sends them has a response of its own for this.
+ * Removes headers that describe a body which the handler did not send: the problem document is a different body. For a framework
+ * that keeps headers until it sends them, pass its own response.
  */
 export function clearBodyHeaders(res: Pick<ServerResponse, 'hasHeader' | 'removeHeader'>): void {
   // Removing `Transfer-Encoding` that was never set would stop Node from setting it.

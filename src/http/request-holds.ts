@@ -7,13 +7,13 @@ import { type TracedRequest, tracedRequest } from './traced-request.ts';
 /** The names that have accessors, by Express's request prototype. */
 const prototypes = new WeakMap<object, Set<string>>();
 
-/** What this package has shown under its names. All else there is the application's. */
+/** The values that this package has put on requests. Other values there are the application's. */
 const ours = new WeakSet<object>();
 
-/** Where a framework has what is shown on a request. */
+/** Where a framework keeps the properties of a request. */
 interface Place {
   readonly get: (name: string) => unknown;
-  /** Undefined takes the value away. */
+  /** Undefined removes the value. */
   readonly set: (name: string, value: object | undefined) => void;
 }
 
@@ -90,8 +90,8 @@ function tracedOf(req: IncomingMessage): TracedRequest {
 
 /**
  * Puts a guard's holds where handlers look for them: the newest hold, and all holds by key. If a guard let the request in
- * without a hold, there is no newest one: a hold of an earlier guard must not be mistaken for it. What the application has put
- * there stays, with a warning.
+ * without a hold, there is no newest one: a hold of an earlier guard must not be mistaken for it. A value of the application
+ * stays, with a warning.
  */
 export function exposeHolds(req: IncomingMessage, holds: readonly Hold[], place: Place): void {
   const names = tracedOf(req).holdNames;

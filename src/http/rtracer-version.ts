@@ -16,7 +16,7 @@ export function checkRTracer(): void {
   );
 }
 
-/** Required by its literal name, so that bundlers find it. No old version hides its package.json. */
+/** Required by its literal name, which bundlers need. No old version hides its package.json. */
 function rTracerVersion(): unknown {
   try {
     return (require('cls-rtracer/package.json') as { version?: unknown }).version;

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { type Clock, lastedMs } from '../core/base/clock.ts';
 
-/** Shows in a response's `Server-Timing` how long the guards of one request took to get their locks. It names no key. */
+/** Adds to a response's `Server-Timing` how long the guards of one request took to get their locks. It names no key. */
 export class ServerTiming {
   readonly #clock: Clock;
   readonly #res: ServerResponse;

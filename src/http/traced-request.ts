@@ -20,31 +20,31 @@ import { checkRTracer } from './rtracer-version.ts';
 import { ServerTiming } from './server-timing.ts';
 import { defaultTrust, mayAdopt, warnOfAll, warnOfUnset } from './trust.ts';
 
-/** The options of `traceContext`; the defaults come from its `Locks`. */
+/** The options of `traceContext`; the defaults are those of its `Locks`. */
 export interface TraceContextOptions extends TraceOptions {
   /** Where this application's locks live. Default: the configured ones. */
   readonly locks?: Locks | undefined;
   /**
-   * Under which name guards show the newest hold on a request, if `lock` is the application's own. All holds by key have the
-   * name with an `s`. Tell TypeScript by `declare global { interface ReenlockTypes { holdName: 'hold' } }`. Default `'lock'`.
+   * The request's property for the newest hold, if `lock` is the application's own. The property for all holds by key has the
+   * name with an `s`. For TypeScript: `declare global { interface ReenlockTypes { holdName: 'hold' } }`. Default `'lock'`.
    */
   readonly holdName?: string | undefined;
   /** Whether responses show in `Server-Timing` how long guards took to get their locks: `lock;dur=12.3`. Default false. */
   readonly serverTiming?: boolean | undefined;
 }
 
-/** One request with its scope, which ends when the work on the request is over. Guards find it by the raw request. */
+/** One request with its scope, which ends with the work on the request. Guards find it by the raw request. */
 export class TracedRequest implements ResponseEvents {
   readonly scope: Scope;
   readonly watch: ResponseWatch;
   /** The hold of the guard that let the request in last; undefined if that guard had none. */
   newestHold: Hold | undefined;
-  /** Under which names guards show it, and all of them. */
+  /** The request's properties for the newest hold and for all of them. */
   readonly holdNames: readonly [newest: string, all: string];
   /** Set if the application wants a `Server-Timing` header. */
   readonly timing: ServerTiming | undefined;
   readonly #graceMs: number;
-  /** Started when the client leaves, stopped when the work is over. */
+  /** Started when the client disconnects, stopped when the work ends. */
   #grace: Timer | undefined;
 
   constructor(
@@ -81,12 +81,12 @@ export class TracedRequest implements ResponseEvents {
     this.#endConnection(res);
   }
 
-  onOver(): void {
+  onDone(): void {
     this.#grace?.cancel();
     this.scope.end();
   }
 
-  onClientLeft(): void {
+  onClientDisconnected(): void {
     this.scope.abort(new DOMException('The client disconnected', 'AbortError'));
     const why =
       'The lock was lost: the client had disconnected, and the handler had not ended its response within abortGraceMs, which it must do also then';
@@ -97,7 +97,7 @@ export class TracedRequest implements ResponseEvents {
     return currentScope() === this.scope;
   }
 
-  /** If this process is about to end, the client's next request must use another connection. */
+  /** If this process is about to end, the client must use another connection for its next request. */
   #endConnection(res: ServerResponse): void {
     if (this.scope.runtime.acquires.isClosed) res.shouldKeepAlive = false;
   }
@@ -200,12 +200,12 @@ export function tracedRequest(req: IncomingMessage): TracedRequest | undefined {
   return processState().requests.get(req) as TracedRequest | undefined;
 }
 
-/** Whether the work on a request is over: other code has responded to it. */
-export function isOver(req: IncomingMessage): boolean {
-  return tracedRequest(req)?.watch.isOver === true;
+/** Whether the work on a request has ended: other code has responded to it. */
+export function isWorkDone(req: IncomingMessage): boolean {
+  return tracedRequest(req)?.watch.isDone === true;
 }
 
-/** Runs the next middleware in the scope of a request, within the branch that called, with the request's id in cls-rtracer. */
+/** Runs the next middleware in the scope of a request, in the calling branch, with the request's id in cls-rtracer. */
 export function runTraced<T>({ scope }: TracedRequest, next: () => T): T {
   return runInBranch(branchIn(scope), () => runWithId(next, scope.traceId));
 }

@@ -7,7 +7,7 @@ import type { CheckedTrust } from '../core/model/options.ts';
 import { signatureHeader, type TraceSignatures } from '../core/model/signature.ts';
 
 /**
- * Whether a request may belong to the branch that it names, and so re-enter its locks. `socket` is its connection, if that is
+ * Whether a request may belong to the branch that it names, and re-enter its locks. `socket` is its connection, if that is
  * known. `nowMs` is wall-clock time.
  */
 export function mayAdopt(
@@ -99,8 +99,8 @@ function isInside(address: string): boolean {
 }
 
 /**
- * Node silently drops headers beyond a maximum: a client that sends so many could hide the headers that the proxy added
- * behind them. `rawHeaders` has two items a header.
+ * Node silently drops headers beyond a maximum: a client could send that many to hide the headers that the proxy added behind
+ * them. `rawHeaders` has two items for each header.
  */
 function hasAllHeaders({ rawHeaders }: IncomingMessage, socket: Socket): boolean {
   const maxCount = (socket as { server?: Partial<Server> }).server?.maxHeadersCount ?? 1_000;
@@ -108,8 +108,8 @@ function hasAllHeaders({ rawHeaders }: IncomingMessage, socket: Socket): boolean
 }
 
 /**
- * Whether every address in the forwarding headers is inside. Text that is not an address counts as outside. The last ones are
- * judged first: a proxy adds its client behind what that client has made up, which may be long.
+ * Whether every address in the forwarding headers is inside. Text that is not an address counts as outside. Starts with the last
+ * ones: a proxy adds its client behind the client's own list, which may be forged and long.
  */
 function isForwardedInside({ headers }: IncomingMessage): boolean {
   const isListInside = (list: string | string[] | undefined): boolean =>

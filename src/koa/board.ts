@@ -5,8 +5,8 @@ import { checkCall } from '../http/misuse.ts';
 import type { Guard } from './middleware.ts';
 
 /**
- * A middleware that serves a page of the locks that are held and waited for, by whom, and for how long. `authorize` decides who may
- * look, and who may force-release locks. Needs no `traceContext`. Throws `LockConfigError` for bad options.
+ * A middleware that serves a page with the holders and waiters of all locks. `authorize` decides who may look, and who may
+ * force-release locks. Needs no `traceContext`. Throws `LockConfigError` for bad options.
  *
  * @example
  * ```ts

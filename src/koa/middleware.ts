@@ -95,7 +95,7 @@ export function lockOn<C extends ExtendableContext = KeyContext>(
   };
 }
 
-/** The pattern of the request's route, such as `POST /orders/:id`, as @koa/router tells it; undefined without a router. */
+/** The pattern of the request's route in @koa/router, such as `POST /orders/:id`; undefined without a router. */
 function routeOf(ctx: ExtendableContext): string | undefined {
   const path = (ctx as { _matchedRoute?: unknown })._matchedRoute;
   return typeof path === 'string' ? `${ctx.method} ${path}` : undefined;

@@ -7,15 +7,15 @@ import { clearBodyHeaders, leaveError } from '../http/problem.ts';
 import { rawOf } from './raw.ts';
 
 /**
- * Responds to lock errors with RFC 9457 problem documents, also to messages of microservices and gateways. Nest's own filter would drop `Retry-After`, and log each refusal
- * as an error of the server. This one logs what is an error of the server: what clients may not read.
+ * Responds to lock errors with RFC 9457 problem documents, also to messages of microservices and gateways. Nest's own filter would
+ * drop `Retry-After`, and log each refusal as an error of the server. This one logs only those: the errors that clients may not read.
  */
 export class LockErrorFilter implements ExceptionFilter<LockError> {
   readonly #logger = new Logger('LocksModule');
 
   catch(error: LockError, host: ArgumentsHost): Observable<never> | undefined {
     const type: string = host.getType();
-    // GraphQL has a form of its own for errors.
+    // GraphQL has its own format of errors.
     if (type !== 'http' && type !== 'rpc' && type !== 'ws') throw error;
     if (!error.expose) this.#logger.error(error);
     if (type === 'http') this.#respond(error, host);
@@ -43,7 +43,7 @@ export class LockErrorFilter implements ExceptionFilter<LockError> {
     clearBodyHeaders(response);
     for (const [name, value] of Object.entries(headers)) response.header(name, value);
     // As bytes: both platforms add a charset to the type of text. And at once: if an event stream fails, Nest 11 ends its
-    // response without waiting for what a filter sends.
+    // response without waiting for a filter.
     response.status(status).send(Buffer.from(body));
   }
 }

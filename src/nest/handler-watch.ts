@@ -2,15 +2,15 @@ import type { HandlerWork } from '../http/handler-work.ts';
 import { wrapMethod } from './wrapped-method.ts';
 
 /**
- * Makes the work on a request last until its handler has settled. An interceptor alone does not see that: a timeout unsubscribes
- * from the handler's result, and responds, while the handler's promise works on.
+ * Makes the work on a request last until its handler has settled. An interceptor alone can't see that: a timeout unsubscribes
+ * from the handler's result and responds, while the handler works on.
  */
 export function watchHandler(method: PropertyDescriptor, work: HandlerWork): void {
   wrapMethod(
     method,
     (handler) =>
       function watched(this: unknown, ...args: unknown[]): unknown {
-        // The pipes before it may take longer than the limit that has responded: then it does not run.
+        // A timeout may have responded while the pipes before it ran: then it does not run.
         return work.run(() => Reflect.apply(handler, this, args));
       },
   );

@@ -11,7 +11,7 @@ import { runInRequest, tracedRequest } from '../http/traced-request.ts';
 import { watchHandler, watchHandlers } from './handler-watch.ts';
 import { rawOf } from './raw.ts';
 
-/** What a request of both platforms has, as a key function sees it. For more, name the platform's own type in the function. */
+/** The properties of a request on both platforms, for a key function. For more, name the platform's own type in the function. */
 export interface KeyRequest {
   readonly method: string;
   readonly url: string;

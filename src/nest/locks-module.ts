@@ -43,7 +43,7 @@ export interface LocksModuleOptions extends TraceContextOptions {
   readonly locks: Locks;
 }
 
-/** What `LocksModule.forRootAsync` takes: a factory of the options, and what it needs. */
+/** The options of `LocksModule.forRootAsync`: a factory of the module's options, and its dependencies. */
 export interface LocksModuleAsyncOptions
   extends Pick<ModuleMetadata, 'imports'>,
     Pick<FactoryProvider<LocksModuleOptions>, 'inject' | 'useFactory'> {}
@@ -54,7 +54,7 @@ export interface LocksModuleAsyncOptions
  *
  * - Its middleware runs before that of all modules. What `app.use` mounts before `app.init` runs earlier: to lock there,
  *   mount `traceContext` there as well, first.
- * - Lock errors get problem documents with their status and `Retry-After`. Filters of routes and controllers come before it.
+ * - Lock errors get problem documents with their status and `Retry-After`. Filters of routes and controllers run first.
  * - `app.close()` lets holders finish for the `drainMs` of the `Locks`, and refuses waiters. That happens in
  *   `beforeApplicationShutdown`: close the client of the store later, in `onApplicationShutdown`.
  *
@@ -142,7 +142,7 @@ export class LocksModule implements NestModule, BeforeApplicationShutdown {
     else await this.#locks.close();
   }
 }
-// As decorators, which need no compiler's option here.
+// Like decorators, which would need a compiler option.
 Inject(OPTIONS)(LocksModule, undefined, 0);
 Inject(LOCKS)(LocksModule, undefined, 1);
 Inject(HttpAdapterHost)(LocksModule, undefined, 2);

@@ -1,6 +1,6 @@
 export type Method = (this: unknown, ...args: unknown[]) => unknown;
 
-/** Puts a function around a method. Nest, and decorators above, find the method's metadata, name and parameters on it. */
+/** Wraps a method. Nest, and decorators above, find the method's metadata, name and parameters on the wrapper. */
 export function wrapMethod(descriptor: PropertyDescriptor, around: (method: Method) => Method): void {
   const method: unknown = descriptor.value;
   if (typeof method !== 'function') return;

@@ -9,8 +9,8 @@ interface Audience {
 const audiences = new WeakMap<AbortSignal, Audience>();
 
 /**
- * Calls `listener` when a signal is aborted. Returns the function that unsubscribes. The signal itself gets one listener,
- * however many there are here: a shutdown signal is shared by all requests, and Node warns of a leak beyond ten listeners.
+ * Calls `listener` when a signal is aborted. Returns a function that unsubscribes. The signal itself gets only one listener:
+ * all requests may share a shutdown signal, and Node warns of a leak beyond ten listeners.
  */
 export function onAbort(signal: AbortSignal, listener: () => void): () => void {
   const { listeners, notify } = audiences.get(signal) ?? open(signal);

@@ -1,6 +1,6 @@
 import { type Clock, outsideRequests, type Timer } from './clock.ts';
 
-/** A timer that is late by more than this, with the event loop running, was cleared by other code: fake timers allow that. */
+/** If a timer is later than this while the event loop runs, other code has cleared it: fake timers allow that. */
 const clearedMs = 1_000;
 
 /**
@@ -18,7 +18,7 @@ export class Alarm {
     this.#onDue = onDue;
   }
 
-  /** Calls `onDue` at `dueMs` of the monotonic clock or earlier. `nowMs` is what that clock has shown a moment ago. */
+  /** Calls `onDue` at `dueMs` of the monotonic clock or earlier. `nowMs` is a recent time of that clock. */
   arm(dueMs: number, nowMs: number): void {
     if (dueMs >= this.#dueMs && nowMs <= this.#dueMs + clearedMs) return;
     this.#timer?.cancel();

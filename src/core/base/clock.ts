@@ -27,16 +27,16 @@ export interface Clock {
   jitter(): number;
 }
 
-/** The longest delay that Node's timers take without wrapping around. */
+/** The longest delay of Node's timers: a longer one wraps around. */
 export const maxTimerMs: number = 2 ** 31 - 1;
 
-/** What `setTimeout` and `clearTimeout` were when timers were started last: fake timers replace them. */
+/** `setTimeout` and `clearTimeout` as of the last started timer: fake timers replace them. */
 interface TimeSource {
   readonly start: typeof setTimeout;
   readonly clear: typeof clearTimeout;
 }
 
-/** An object without a closure: each waiter has one. */
+/** No closure, since each waiter has one. */
 class SystemTimer implements Timer, Listed {
   listIndex = -1;
   timeout: NodeJS.Timeout | undefined;
@@ -58,13 +58,13 @@ class SystemTimer implements Timer, Listed {
 }
 
 /**
- * The real clock. Fake timers of an application's tests drive it. When they are installed or removed, its time goes on from
- * where it was, and what was started before is due at the same time as before: otherwise the background work of a `Locks`
- * that a test shares would wait for ever for a timer that nobody runs any more.
+ * The real clock. Fake timers of an application's tests drive it. When they are installed or removed, its time continues, and
+ * earlier timers stay due at the same time: otherwise the background work of a `Locks` that several tests share would wait
+ * forever for a timer that nobody runs.
  */
 class SystemClock implements Clock {
   #source: TimeSource = { start: setTimeout, clear: clearTimeout };
-  /** What is added to `performance.now()`, and the last sum. */
+  /** Added to `performance.now()`, and the last sum. */
   #offsetMs = 0;
   #latestMs = 0;
   readonly #pending = new SwapList<SystemTimer>();
@@ -118,14 +118,14 @@ function runTimer(timer: SystemTimer): void {
 }
 
 /**
- * Milliseconds from `start` to `now`: the larger of what the two clocks say, so that neither a machine that slept
- * (monotonic stands still) nor a wall clock set back hides time that has passed.
+ * Milliseconds from `start` to `now`: the larger value of the two clocks. Neither a machine that slept (the monotonic clock
+ * stands still) nor a wall clock that was set back hides time that has passed.
  */
 export function elapsedMs(now: Instant, start: Instant): number {
   return Math.max(now.monoMs - start.monoMs, now.wallMs - start.wallMs, 0);
 }
 
-/** Milliseconds that a wait or a hold has lasted, for reports: a wall clock that is set forward adds nothing. */
+/** How long a wait or a hold has lasted, for reports, in milliseconds: a wall clock that is set forward adds nothing. */
 export function lastedMs(now: Instant, start: Instant): number {
   return now.monoMs - start.monoMs;
 }
@@ -135,7 +135,7 @@ export function wholeMs(now: Instant, start: Instant): number {
   return Math.round(lastedMs(now, start));
 }
 
-// Read once, here: the tests of an application may replace the global functions.
+// Read once: the tests of an application may replace the global functions.
 const { queueMicrotask: enqueue, setImmediate: afterInput } = globalThis;
 const { nextTick } = process;
 
@@ -144,7 +144,7 @@ export function asMicrotask(run: () => void): void {
   enqueue(() => safely(run));
 }
 
-/** Runs a function when what runs now is done, before any more input. */
+/** Runs a function after the current tick, before any more input. */
 export function afterTurn(run: () => void): void {
   nextTick(safely, run);
 }
@@ -154,7 +154,7 @@ export function afterRound(run: () => void): void {
   afterInput(safely, run);
 }
 
-/** Keeps no process alive, and says so: `jest --detectOpenHandles` asks this way. */
+/** Keeps no process alive. `hasRef` lets `jest --detectOpenHandles` see that. */
 class Loaded extends AsyncResource {
   hasRef(): boolean {
     return false;
@@ -164,8 +164,8 @@ class Loaded extends AsyncResource {
 const loaded = new Loaded('reenlock');
 
 /**
- * Runs a function in the async context in which this package was loaded, which is no request's. For timers and connections
- * that serve all requests: their callbacks must not count as work of the request that happened to start them.
+ * Runs a function in the async context in which this package was loaded, outside any request. For timers and connections that
+ * serve all requests: their callbacks must not count as work of the request that happened to start them.
  */
 export function outsideRequests<T>(run: () => T): T {
   return loaded.runInAsyncScope(run);
@@ -177,6 +177,17 @@ export const systemClock: Clock = new SystemClock();
 export function pause(clock: Clock, ms: number): Promise<void> {
   return new Promise((resolve) => {
     clock.after(ms, resolve);
+  });
+}
+
+/** Settles as `reply` does, or rejects after `ms`, since a client library may never settle. The reply clears the timer. */
+export function inTime<T>(clock: Clock, ms: number, reply: Promise<T>, onLate: () => void = () => {}): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = clock.after(ms, () => {
+      onLate();
+      reject(new Error(`Expected a reply within ${ms} ms, got none`));
+    });
+    reply.then(resolve, reject).finally(() => timer.cancel());
   });
 }
 
@@ -192,7 +203,7 @@ export function within(clock: Clock, ms: number, work: Promise<void>): Promise<v
   });
 }
 
-/** One system call fills many ids: a request takes several, and the call costs more than the id. */
+/** One system call fills many ids: a request needs several, and the call costs more than an id. */
 function pooledIds(): () => string {
   const idBytes = 16;
   const pool = Buffer.alloc(idBytes * 256);

@@ -6,13 +6,13 @@ export interface Deadline {
   readonly spanMs: number;
 }
 
-/** What clocks may drift apart during a lease, and a little for the last step. */
+/** How far clocks may drift apart during a lease, with a little for the last step. */
 const driftShare = 0.01;
 const driftMs = 2;
 
 /**
- * The local deadline of a lease that the store says ends `spanMs` after it read its clock. `sent` is from before the call
- * was sent, so that the store can only have read its clock later: the deadline errs to the early side.
+ * The local deadline of a lease that ends `spanMs` after the store read its clock. `sent` is from before the call was sent: the
+ * store read its clock later, therefore the deadline is never late.
  */
 export function leaseDeadline(sent: Instant, spanMs: number): Deadline {
   return { start: sent, spanMs: spanMs - spanMs * driftShare - driftMs };

@@ -28,7 +28,7 @@ export class Deferred<T> {
     this.#settle?.reject(error);
   }
 
-  /** The value if it is settled, else its promise. Throws the error if it is rejected. */
+  /** The value if it is resolved, or a promise of it. Throws the error if it is rejected. */
   get valueOrPromise(): MaybePromise<T> {
     if (this.#state === 'rejected') throw this.#error;
     return this.#state === 'resolved' ? (this.#value as T) : this.promise;

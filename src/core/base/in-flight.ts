@@ -1,4 +1,4 @@
-/** Counts work that has begun and not ended, and says when none is left. */
+/** Counts work that has begun and not ended. */
 export class InFlight {
   #count = 0;
   readonly #onIdle: (() => void)[] = [];
@@ -16,7 +16,7 @@ export class InFlight {
     if (this.#count === 0 && this.#onIdle.length > 0) for (const resolve of this.#onIdle.splice(0)) resolve();
   }
 
-  /** Resolves when all work that has begun has ended. */
+  /** Resolves when no work is left. */
   async idle(): Promise<void> {
     if (this.#count > 0) await new Promise<void>((resolve) => this.#onIdle.push(resolve));
   }

@@ -1,11 +1,11 @@
-/** A value, or a promise of it. A value lets the caller go on synchronously. */
+/** A value, or a promise of it. With a value, the caller continues synchronously. */
 export type MaybePromise<T> = T | PromiseLike<T>;
 
 export function isPromise<T>(value: MaybePromise<T>): value is PromiseLike<T> {
   return typeof (value as Partial<PromiseLike<T>> | null | undefined)?.then === 'function';
 }
 
-/** Continues with what `call` returns or throws: synchronously, unless it is a promise. As with `then`, calls one of both. */
+/** Passes the result or error of `call` to one of two callbacks, as `then` does, but synchronously unless it is a promise. */
 export function settle<T, R>(
   call: () => MaybePromise<T>,
   onValue: (value: T) => MaybePromise<R>,

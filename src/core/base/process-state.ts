@@ -2,30 +2,30 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { helpPage } from './help-page.ts';
 
 /**
- * What all installed copies of this package share in a process: two async contexts would be two owners of one request.
- * It holds plain objects; the room that puts something in knows its type. `version` changes when a shape does.
+ * The state that all installed copies of this package share in a process: with two async contexts, one request would have two
+ * owners. It holds plain objects; the room that stores one knows its type. `version` changes when a shape does.
  */
 interface ProcessState {
   readonly version: 3;
   /** The branch of the calling code: scope/branch.ts. */
   readonly branches: AsyncLocalStorage<object>;
-  /** What `traceContext` knows of a request, by the raw request. */
+  /** The state of `traceContext` for a request, by the raw request. */
   readonly requests: WeakMap<object, object>;
   /** The configured `Locks`: runtime/locks.ts. */
   configured: object | undefined;
-  /** Each `Locks` that was created and not closed. Emptied by the first `configureLocks`: nothing reads it from then on. */
+  /** Each `Locks` that was created and not closed. Emptied by the first `configureLocks`: nothing reads it afterwards. */
   readonly created: Set<object>;
-  /** What hears of errors in callbacks of this package: safely.ts. */
+  /** Listeners of errors in callbacks of this package: safely.ts. */
   readonly faultListeners: Set<object>;
-  /** By code: the subjects that were warned of. */
+  /** The subjects of the warnings so far, by code. */
   readonly warned: Map<string, Set<string>>;
 }
 
 const slot = Symbol.for('reenlock');
-/** Used by copies of this version if a copy of another version was loaded first. */
+/** For copies of this version, if a copy of another version was loaded first. */
 const ownSlot = Symbol.for('reenlock.3');
 
-/** The one state of this process. The state of another version's copies is left alone: requests run by it. */
+/** The state of this process. It leaves the state of another version's copies alone: requests depend on it. */
 export function processState(): ProcessState {
   const holder = globalThis as { [slot]?: ProcessState; [ownSlot]?: ProcessState };
   const first = holder[slot];
@@ -44,11 +44,11 @@ export function processState(): ProcessState {
   return state;
 }
 
-/** No more warnings of one code than this in a process's life: clients may choose the keys that a code warns of. */
+/** At most this many warnings of one code in a process's life: clients may choose the keys that a code warns about. */
 const maxWarningsPerCode = 100;
 
 /**
- * Warns the operator, with a code and a page to read: once in this process's life, or once for each `subject`, such as a
+ * Warns the operator, with a code and a link to its page: once in this process's life, or once for each `subject`, such as a
  * route.
  */
 export function warnOnce(code: string, message: string, subject = ''): void {

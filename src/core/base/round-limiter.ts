@@ -31,7 +31,7 @@ export class RoundLimiter {
     return undefined;
   }
 
-  /** Until the end of this round. */
+  /** Counts until the end of this round. */
   #count(): void {
     if (this.#isCounting) return;
     this.#isCounting = true;

@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import { isPromise } from './maybe-promise.ts';
 import { processState, warnOnce } from './process-state.ts';
 
-/** Hears of errors that were stopped here. */
+/** A listener of errors that were stopped here. */
 export interface FaultListener {
   onFault(error: unknown, message: string): void;
 }
@@ -10,10 +10,10 @@ export interface FaultListener {
 export const faultCode = 'LOCK_FAULT';
 
 /**
- * Runs a callback of this package that other code calls: Node, a framework, a client library, a timer. An error that left it
- * would end the process, or the work of that code. So each error stops here, also the rejection of a promise that the callback
- * returns: it becomes a process warning, once, and reaches the listeners, each time. What the callback was to do is not done
- * then. Nothing is released by that: a lock lasts until its handler ends, until `maxHoldMs`, or until its lease ends.
+ * Runs a callback of this package that other code calls: Node, a framework, a client library, a timer. An error that escaped
+ * would end the process, or the work of that code. Therefore each error stops here, including the rejection of a promise that the
+ * callback returns: it becomes a process warning, once, and reaches the listeners, each time. Such an error releases nothing: a
+ * lock lasts until its handler ends, until `maxHoldMs`, or until its lease expires.
  */
 export function safely(run: () => unknown): void {
   try {
@@ -24,17 +24,17 @@ export function safely(run: () => unknown): void {
   }
 }
 
-/** Makes a listener for other code's events that runs by `safely`. */
+/** Wraps a listener for other code's events in `safely`. */
 export function guarded<A extends readonly unknown[]>(listener: (...args: A) => unknown): (...args: A) => void {
   return (...args) => safely(() => listener(...args));
 }
 
-/** Leaves work to itself that is not expected to reject. */
+/** Does not wait for work, which is not expected to reject. */
 export function inBackground(work: PromiseLike<unknown> | undefined): void {
   work?.then(undefined, report);
 }
 
-/** Tells a listener of each error, until the returned function is called. */
+/** Calls a listener with each error. Returns a function that unsubscribes. */
 export function onFault(listener: FaultListener): () => void {
   const { faultListeners } = processState();
   faultListeners.add(listener);

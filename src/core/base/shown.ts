@@ -6,7 +6,7 @@ interface Shown {
   toJSON(): unknown;
 }
 
-/** Lets `util.inspect`, and so `console.log` and loggers, show the objects of a class as their `toJSON` shows them. */
+/** Lets `util.inspect`, and thereby `console.log` and loggers, show the objects of a class as `toJSON` does. */
 export function inspectAsJson(type: { readonly prototype: Shown }, name: string): void {
   const value = function (this: Shown, _depth: number, options: InspectOptions, print: typeof inspect): string {
     return `${name} ${print(this.toJSON(), options)}`;
@@ -14,7 +14,7 @@ export function inspectAsJson(type: { readonly prototype: Shown }, name: string)
   Object.defineProperty(type.prototype, custom, { value });
 }
 
-/** Lets `util.inspect` show fields of an object that nothing else shows: they are not enumerable. */
+/** Lets `util.inspect` show fields of an object that are not enumerable. */
 export function inspectWith<T extends object>(type: { readonly prototype: T }, ...fields: (keyof T & string)[]): void {
   const value = function (this: T, _depth: number, options: InspectOptions, print: typeof inspect): string {
     return print({ ...Object.fromEntries(fields.map((field) => [field, this[field]])), ...this }, options);

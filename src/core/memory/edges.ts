@@ -5,7 +5,7 @@ interface MemoryEdge {
   readonly untilMs: number;
 }
 
-/** Keeps in memory which owner waits for which lock. */
+/** The edges of a `MemoryStore`: which owner waits for which lock. */
 export class MemoryEdges implements EdgeStore {
   readonly #nowMs: () => number;
   readonly #wait: (request: HoldRequest) => WaitReply;

@@ -69,9 +69,9 @@ export class MemoryStore implements LockStore {
   readonly #start: Instant;
   readonly #locks = new Map<string, MemoryLock>();
   readonly #listeners = new Map<string, StoreListener>();
-  /** The listeners that want to hear of free keys. */
+  /** The listeners for keys that become free. */
   readonly #freedListeners = new Set<string>();
-  // One counter for all keys, so that a key can be forgotten after its last hold.
+  // One counter for all keys: a key can then be forgotten after its last hold.
   #lastFence = 0;
   readonly #tombstones = new MemoryTombstones();
   readonly #outbox = new Outbox();
@@ -98,7 +98,7 @@ export class MemoryStore implements LockStore {
     const lock = this.#lock(request.id);
     const reply = acquire(lock, this.#hostFor(request.process), request, terms);
     this.#keep(request.id, lock);
-    // Each call is over when it returns.
+    // Each call has ended when it returns.
     if (reply.status === 'queued') return { ...reply, mayArriveLater: false };
     return terms.minFence === undefined ? reply : this.#raised(lock, reply, terms.minFence);
   }
@@ -109,7 +109,7 @@ export class MemoryStore implements LockStore {
 
   async release(request: HoldRequest, terms: ReleaseTerms): Promise<ReleaseReply> {
     const lock = this.#lock(request.id);
-    // This object was granted here, synchronously. So no other call with it is on its way, and it can be forgotten.
+    // This object was granted here, synchronously: no other call with it is in flight, and it can be forgotten.
     const isSettled = lock.holds.get(request.holdId)?.request === request;
     const reply = release(lock, this.#hostFor(request.process), request, isSettled ? forgotten : terms);
     this.#keep(request.id, lock);
@@ -157,7 +157,7 @@ export class MemoryStore implements LockStore {
     return this.#locks.get(id) ?? this.#spare ?? new MemoryLock();
   }
 
-  /** Keeps a lock as long as it has a hold or a waiter. */
+  /** Keeps a lock while it has a hold or a waiter. */
   #keep(id: string, lock: MemoryLock): void {
     if (lock.isUnused) {
       this.#locks.delete(id);

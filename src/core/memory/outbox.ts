@@ -1,18 +1,18 @@
 import { afterRound, asMicrotask } from '../base/clock.ts';
 
-/** So many messages may be on their way within one turn of the event loop. */
+/** At most this many messages are delivered within one turn of the event loop. */
 const perTurn = 256;
 
 /**
- * Delivers messages in their order, each in a microtask of its own. Of very many, the rest follows in later rounds of the
- * event loop, so that other work is not held up.
+ * Delivers messages in order, each in a new microtask. If there are very many, the rest follows in later rounds of the event
+ * loop, which lets other work run.
  */
 export class Outbox {
   readonly #later: (() => void)[] = [];
   #pending = 0;
   #isWaiting = false;
 
-  /** Calls `deliver` soon; not before other work had its turn if `canWait`. */
+  /** Calls `deliver` soon; after other work if `canWait`. */
   send(deliver: () => void, canWait: boolean): void {
     if (canWait || this.#isWaiting || this.#pending >= perTurn) {
       this.#later.push(deliver);

@@ -9,12 +9,12 @@ interface Tombstone {
 
 /** At least this many are kept before expired ones are removed. */
 const minSweepSize = 1_000;
-/** Expired ones are removed after this time in any case. */
+/** Expired ones are removed after this time at the latest. */
 const sweepEveryMs = 60_000;
 
 /**
- * The statuses of releases by hold id, each for as long as its release asked for. Expired ones are removed when there are
- * twice as many as the last sweep has left, so that a sweep costs each of them little.
+ * The statuses of releases by hold id, each for as long as its release asked for. Expired ones are removed when there are twice as
+ * many as after the last sweep, which makes a sweep cheap for each of them.
  */
 export class MemoryTombstones {
   readonly #tombstones = new Map<string, Tombstone>();

@@ -5,13 +5,13 @@ import { checkOptions, describe, millisecondsOrZero, objectWith } from '../../co
 import { type Locks, runtimeOf } from '../../core/runtime/locks.ts';
 import { endIdleConnections, withBusySocketsProtected } from './idle-connections.ts';
 
-/** What `closeServer` takes. */
+/** The options of `closeServer`. */
 export interface CloseServerOptions {
   /** How long to wait for holds and responses, in milliseconds. Default: `drainMs` of the `Locks`, 10 000. */
   readonly drainMs?: number | undefined;
 }
 
-/** After the drain: how long a handler that lost its lock has to respond, and a connection to send one more request. */
+/** After the drain: the time for a handler that lost its lock to respond, and for a connection to send one more request. */
 const lastMs = 1_000;
 
 const rules = { drainMs: millisecondsOrZero };

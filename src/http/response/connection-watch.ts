@@ -4,7 +4,7 @@ import { asMicrotask } from '../../core/base/clock.ts';
 import { guarded, safely } from '../../core/base/safely.ts';
 import { type Listed, SwapList } from '../../core/base/swap-list.ts';
 
-/** Hears of what happens to a connection. */
+/** Events of a connection. */
 export interface SocketListener extends Listed {
   /** Application code is about to destroy the connection. Called in the async context of that code. */
   onSocketDestroyCall(): void;
@@ -17,13 +17,12 @@ export interface SocketListener extends Listed {
  * requests it carries. Adding and removing them with each request would cost more than everything else that watches a request.
  */
 export class SocketWatch implements Listed {
-  /** Its index in the list of its server. */
   listIndex = -1;
   readonly socket: WatchedSocket;
   readonly listeners: SwapList<SocketListener> = new SwapList();
-  /** Set when the connection is to end: called each time when one response less is on its way. */
+  /** Set when the connection must end: called after each response that has ended. */
   whenIdle: (() => void) | undefined;
-  /** While the listeners of a timeout run. They may destroy the connection, in the context of the code that set the timeout. */
+  /** Set while the listeners of a timeout run. They may destroy the connection, in the context of the code that set the timeout. */
   #isTimingOut = false;
 
   constructor(socket: WatchedSocket) {
@@ -47,7 +46,7 @@ export class SocketWatch implements Listed {
     });
   }
 
-  /** Leaves out what Node itself destroys: after an error of the connection, after it has ended the connection, or at a timeout. */
+  /** Ignores what Node itself destroys: after an error of the connection, after it has ended the connection, or at a timeout. */
   #onDestroyCall(error: unknown): void {
     if (this.socket.destroyed || this.socket.writableEnded || this.#isTimingOut || isOfConnection(error)) return;
     for (const listener of this.listeners) listener.onSocketDestroyCall();
@@ -68,13 +67,13 @@ const slot: unique symbol = Symbol('reenlock.socket');
 /** A connection of `node:http`, with a property that Node sets and does not declare. */
 export type WatchedSocket = Socket & { [slot]?: SocketWatch; server?: Server };
 
-/** Tells `listener` what happens to the connection, until `ignoreSocket`. */
+/** Calls `listener` with the events of a connection, until `ignoreSocket`. */
 export function watchSocket(socket: WatchedSocket, listener: SocketListener): void {
   socket[slot] ??= new SocketWatch(socket);
   socket[slot].listeners.add(listener);
 }
 
-/** Removes a listener. A connection that is to end does so when its last listener is removed. */
+/** Removes a listener. A connection that must end does so when its last listener is removed. */
 export function ignoreSocket(socket: WatchedSocket, listener: SocketListener): void {
   const watch = socket[slot];
   if (watch === undefined) return;

@@ -5,8 +5,8 @@ import type { Readable } from 'node:stream';
 import { asMicrotask } from '../../core/base/clock.ts';
 
 /**
- * A response that nobody has begun, for code that answers after an `await`. Meanwhile other code may have responded, such as a
- * timeout, or the client may have left: so ask `isOpen` again, in the same turn in which you respond.
+ * A response that nobody has begun, for code that responds after an `await`. Meanwhile other code may have responded, such as a
+ * timeout, or the client may have disconnected: check `isOpen` again in the same tick in which you respond.
  */
 export class OpenResponse {
   readonly #res: ServerResponse & { readonly stream?: ServerHttp2Stream };
@@ -18,15 +18,15 @@ export class OpenResponse {
     this.#socket = req.httpVersionMajor === 1 ? req.socket : null;
   }
 
-  /** Whether the response may be given: no other code has begun it, and the client is there. */
+  /** Whether you may respond: no other code has, and the client is there. */
   get isOpen(): boolean {
     const { headersSent, writableEnded, destroyed, stream } = this.#res;
     return !headersSent && !writableEnded && !destroyed && (this.#socket ?? stream)?.destroyed !== true;
   }
 
   /**
-   * Destroys a stream when the response is over, also if other code gave the response, so that nobody reads the stream. A
-   * response that waits behind another on its connection may never close: then the connection's close counts.
+   * Destroys a stream when the response closes, also if other code responded and nobody reads the stream. A response that waits
+   * behind another on its connection may never close: then the connection's close counts.
    */
   destroyAfter(source: Readable): void {
     // Not before listeners that the framework adds later: they may end the stream in their own way.

@@ -9,33 +9,32 @@ import { ignoreSocket, type SocketListener, watchSocket } from './connection-wat
 import { type EndListener, wrapResponse } from './response-wrappers.ts';
 import { type WorkOptions, WorkState } from './work-state.ts';
 
-/** What a watch reports, each at most once, and what it asks. */
+/** Events of a watch, each at most once, and its question. */
 export interface ResponseEvents {
   /** The response is about to begin; its headers may still be changed. */
   onBeginning(res: ServerResponse): void;
-  /** The work on the request is over. Called in a microtask, so that code right after the response still counts. */
-  onOver(): void;
-  /** The client has left while the work goes on. */
-  onClientLeft(): void;
-  /** Whether the code that runs now belongs to the request. */
+  /** The work on the request has ended. Called in a microtask: code right after the response still belongs to the work. */
+  onDone(): void;
+  /** The client disconnected while the work goes on. */
+  onClientDisconnected(): void;
+  /** Whether the running code belongs to the request. */
   isOwnContext(): boolean;
 }
 
 /**
- * Reports when the *work* on a request is over. That is neither `finish` (slow readers, pipelining and aborted HTTP/2
- * streams delay or drop it) nor `close` (a client that hangs up does not end the handler). The work is over when the
- * server's code has ended or destroyed the response, or has destroyed the connection, in the async context of the request:
- * other code of the server may do so while the handler works on. If a stream is piped into the response, its close counts
- * as well, because after an abort `pipe` calls neither method.
+ * Reports when the *work* on a request ends. That is neither `finish` (slow readers, pipelining and aborted HTTP/2 streams
+ * delay or drop it) nor `close` (a client that hangs up does not end the handler). The work ends when the server's code ends or
+ * destroys the response, or destroys the connection, in the async context of the request: other code of the server may do so
+ * while the handler works on. If a stream is piped into the response, its close counts as well, because after an abort `pipe`
+ * calls neither method.
  *
  * The watch keeps the request's connection: Node takes it from a request whose body is not read to its end.
  */
 export class ResponseWatch implements SocketListener, EndListener {
-  /** Its index in the connection's list of listeners. */
   listIndex = -1;
   /**
-   * Set until no further event can come. A watch is found by its request in a `WeakMap`, and everything that the watch
-   * refers to survives the collector's quick rounds: so it must not refer to a request that is done.
+   * Set while events are possible. A watch is found by its request in a `WeakMap`, and everything that the watch refers to
+   * survives the collector's quick rounds: it must not refer to a request that is done.
    */
   #open:
     | { readonly req: IncomingMessage; readonly res: ServerResponse; readonly socket: Socket | undefined }
@@ -46,7 +45,7 @@ export class ResponseWatch implements SocketListener, EndListener {
   #sources: Set<Readable> | undefined;
   #closed: Promise<void> | undefined;
   #resolveClosed: (() => void) | undefined;
-  /** Most responses have one, for their only guard. */
+  /** Most guarded responses have one. */
   #beforeEnd: ((res: ServerResponse) => void)[] | undefined;
 
   /** Whether code of this request has destroyed the connection. */
@@ -62,7 +61,7 @@ export class ResponseWatch implements SocketListener, EndListener {
   ) {
     this.#open = { req, res, socket };
     this.#events = events;
-    this.#work = new WorkState(options, () => asMicrotask(() => events.onOver()));
+    this.#work = new WorkState(options, () => asMicrotask(() => events.onDone()));
     wrapResponse(res, this);
     res.on(
       'pipe',
@@ -74,7 +73,7 @@ export class ResponseWatch implements SocketListener, EndListener {
     if (socket !== undefined) watchSocket(socket, this);
     // On HTTP/2, the response to a HEAD request emits `close` only after its end, but its headers close the stream.
     else if (req.method === 'HEAD') streamOf(req)?.on('close', onClose);
-    // The response ended, or the client left, before this watch: no event will come.
+    // If the response ended, or the client disconnected, before this watch, no event follows.
     if (res.writableEnded || (socket ?? streamOf(req))?.destroyed === true) this.#onClose(false);
   }
 
@@ -106,8 +105,8 @@ export class ResponseWatch implements SocketListener, EndListener {
   }
 
   /**
-   * Called by the response's wrapper. Node itself destroys responses, too, in the context of the handler: all that wait for
-   * a connection that is destroyed, and on HTTP/2 those into which the handler writes after the client has left.
+   * Called by the response's wrapper. Node itself also destroys responses in the context of the handler: all that wait for a
+   * destroyed connection, and on HTTP/2 those to which the handler writes after the client has disconnected.
    */
   onDestroyCall(error: unknown): boolean {
     const isGone = this.#open !== undefined && (this.#open.socket ?? streamOf(this.#open.req))?.destroyed === true;
@@ -121,12 +120,12 @@ export class ResponseWatch implements SocketListener, EndListener {
 
   /** Whether the server's code has ended the response; the work may go on. */
   get isEnded(): boolean {
-    return this.#work.phase === 'ended' || this.isOver;
+    return this.#work.phase === 'ended' || this.isDone;
   }
 
-  /** Whether the work is over. */
-  get isOver(): boolean {
-    return this.#work.phase === 'over';
+  /** Whether the work has ended. */
+  get isDone(): boolean {
+    return this.#work.phase === 'done';
   }
 
   /** Resolves when the response or its connection is closed. */
@@ -142,17 +141,16 @@ export class ResponseWatch implements SocketListener, EndListener {
   /** Calls `callback` once: right before the response ends, or when it closes without an end. */
   callBeforeEnd(callback: (res: ServerResponse) => void): void {
     const { phase } = this.#work;
-    if (phase === 'ended' || phase === 'over') return;
+    if (phase === 'ended' || phase === 'done') return;
     this.#beforeEnd ??= [];
     this.#beforeEnd.push(callback);
   }
 
-  /** Middleware begins. `leave` must be called once when it has settled. */
+  /** Call it when middleware begins, and `leave` once it has settled. */
   enter(): void {
     this.#work.enter();
   }
 
-  /** Middleware has settled. */
   leave(hasFailed: boolean): void {
     this.#work.leave(hasFailed);
   }
@@ -177,7 +175,7 @@ export class ResponseWatch implements SocketListener, EndListener {
     this.#resolveClosed?.();
   }
 
-  /** The response is closed, and no call that ended it was seen. */
+  /** The response is closed, without a known call that ended it. */
   #onCloseUnended(req: IncomingMessage, res: ServerResponse): void {
     // Another copy of the framework may have replaced the prototypes, so that the watch has missed the end.
     wrapResponse(res, this);
@@ -186,8 +184,8 @@ export class ResponseWatch implements SocketListener, EndListener {
     if (wasEnded || this.#isDestroyedHere || this.#isPiped()) this.#work.end();
     else this.#work.close();
     this.#sources = undefined;
-    // Middleware that works on after the response has ended has no client to lose.
-    if (!wasEnded && !this.isOver) this.#events.onClientLeft();
+    // After the end of the response, middleware that works on has no client to lose.
+    if (!wasEnded && !this.isDone) this.#events.onClientDisconnected();
   }
 
   #onPipe(source: Readable): void {
@@ -218,7 +216,7 @@ export class ResponseWatch implements SocketListener, EndListener {
 
 const alreadyClosed: Promise<void> = Promise.resolve();
 
-/** Whether the connection is gone while another response stands before this one. */
+/** Whether the connection is gone while another response is ahead of this one. */
 function isQueued(socket: Socket, res: ServerResponse): boolean {
   return socket.destroyed && res.socket === null;
 }

@@ -1,7 +1,7 @@
 import { ServerResponse } from 'node:http';
 import { frameworkPrototype } from '../framework-prototype.ts';
 
-/** Is told of the calls by which the server's code begins and ends a response. */
+/** Called around the methods by which the server's code begins and ends a response. */
 export interface EndListener {
   /** `writeHead` is called, and has done nothing yet. Node calls it, too, if the server's code does not. */
   onHeadCall(): void;
@@ -60,7 +60,7 @@ const wrap = {
  * prototype is never changed.
  *
  * May be called again, and then wraps what is not wrapped: another copy of the framework may have put its own prototype on
- * the response in the meantime. That prototype is then wrapped for all responses.
+ * the response meanwhile. That prototype is then wrapped for all responses.
  */
 export function wrapResponse(res: ServerResponse, listener: EndListener): void {
   const own = res as unknown as Methods;

@@ -3,39 +3,39 @@
  * - `open`: the server's code has not ended the response.
  * - `ended`: it has ended the response; awaited middleware still runs.
  * - `closed`: the response is closed, but not by the server's code: the client left, and the handler may work on.
- * - `over`: the work is done.
+ * - `done`: the work has ended.
  */
-export type WorkPhase = 'open' | 'ended' | 'closed' | 'over';
+export type WorkPhase = 'open' | 'ended' | 'closed' | 'done';
 
-/** What the framework does with a request, beside what its response shows. */
+/** How the framework handles a request, as far as its response does not show it. */
 export interface WorkOptions {
-  /** Whether middleware is awaited (Koa): the work is not over before it has settled. */
+  /** Whether middleware is awaited (Koa): the work lasts until it has settled. */
   readonly awaitsMiddleware: boolean;
   /** Whether the application ends the response itself, without the framework (`ctx.respond = false`). */
   readonly isDetached?: () => boolean;
   /**
    * Whether another protocol, such as WebSocket, has taken the connection over from the response, which no code will end. Then
-   * the close of the connection is the end of the work.
+   * the work ends when the connection closes.
    */
   readonly isTakenOver?: () => boolean;
 }
 
 /**
- * Decides when the work on a request is over. Without awaited middleware, it is over when the response has ended, and what
- * has begun has settled. With it, the middleware must have settled as well. Then a failure or a closed response is also the end of the work: every
- * other response is ended by the framework itself.
+ * Decides when the work on a request ends. Without awaited middleware, it ends when the response has ended and all begun work has
+ * settled. With it, the middleware must have settled as well. Then a failure or a closed response also ends the work: the
+ * framework itself ends every other response.
  */
 export class WorkState {
   #phase: WorkPhase = 'open';
   #middleware: 'awaited' | 'settled' | 'failed' = 'awaited';
   #running = 0;
   readonly #options: WorkOptions;
-  readonly #onOver: () => void;
+  readonly #onDone: () => void;
 
-  /** `onOver` is called once, synchronously with the call that ends the work. */
-  constructor(options: WorkOptions, onOver: () => void) {
+  /** `onDone` is called once, synchronously with the call that ends the work. */
+  constructor(options: WorkOptions, onDone: () => void) {
     this.#options = options;
-    this.#onOver = onOver;
+    this.#onDone = onDone;
   }
 
   get phase(): WorkPhase {
@@ -44,7 +44,7 @@ export class WorkState {
 
   /** The server's code has ended the response. */
   end(): void {
-    if (this.#phase !== 'over') this.#moveTo('ended');
+    if (this.#phase !== 'done') this.#moveTo('ended');
   }
 
   /** The response is closed. That changes nothing if the server's code had ended it before. */
@@ -52,7 +52,7 @@ export class WorkState {
     if (this.#phase === 'open') this.#moveTo(this.#options.isTakenOver?.() === true ? 'ended' : 'closed');
   }
 
-  /** Middleware begins; one call of `leave` must follow. */
+  /** Call it when middleware begins; one call of `leave` must follow. */
   enter(): void {
     this.#running += 1;
     this.#middleware = 'awaited';
@@ -63,17 +63,17 @@ export class WorkState {
     this.#running -= 1;
     if (this.#running > 0) return;
     this.#middleware = hasFailed ? 'failed' : 'settled';
-    if (this.#phase !== 'over') this.#moveTo(this.#phase);
+    if (this.#phase !== 'done') this.#moveTo(this.#phase);
   }
 
   #moveTo(phase: 'open' | 'ended' | 'closed'): void {
     this.#phase = phase;
-    if (!this.#isDone()) return;
-    this.#phase = 'over';
-    this.#onOver();
+    if (!this.#isFinished()) return;
+    this.#phase = 'done';
+    this.#onDone();
   }
 
-  #isDone(): boolean {
+  #isFinished(): boolean {
     if (!this.#options.awaitsMiddleware) return this.#phase === 'ended' && this.#running === 0;
     if (this.#middleware === 'awaited') return false;
     if (this.#middleware === 'failed' || this.#phase === 'ended') return true;

@@ -1,5 +1,4 @@
-import { systemClock } from '../../core/base/clock.ts';
-import { inTime } from '../../core/base/in-time.ts';
+import { inTime, systemClock } from '../../core/base/clock.ts';
 import { LockConfigError } from '../../core/model/errors.ts';
 import { checkOptions, text } from '../../core/model/validate.ts';
 import type { CasAdapter, CasReading } from '../cas/adapter.ts';

@@ -1,5 +1,4 @@
-import type { Clock } from '../../core/base/clock.ts';
-import { inTime } from '../../core/base/in-time.ts';
+import { type Clock, inTime } from '../../core/base/clock.ts';
 import { objectWith, type Rule } from '../../core/model/validate.ts';
 
 /** A pool of `mysql2/promise`, or of `mysql2`: the part that is used. */

@@ -1,5 +1,4 @@
-import { asMicrotask, type Clock, outsideRequests, type Timer } from '../../core/base/clock.ts';
-import { inTime } from '../../core/base/in-time.ts';
+import { asMicrotask, type Clock, inTime, outsideRequests, type Timer } from '../../core/base/clock.ts';
 import { LockConfigError } from '../../core/model/errors.ts';
 import type { StoreListener, StoreMessage, SubscribeOptions, Unsubscribe } from '../../core/model/store.ts';
 import { storeError } from './errors.ts';

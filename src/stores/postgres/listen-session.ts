@@ -1,5 +1,4 @@
-import { type Clock, outsideRequests, type Timer } from '../../core/base/clock.ts';
-import { inTime } from '../../core/base/in-time.ts';
+import { type Clock, inTime, outsideRequests, type Timer } from '../../core/base/clock.ts';
 import { guarded } from '../../core/base/safely.ts';
 import type { PostgresClient, PostgresResult } from './pool.ts';
 

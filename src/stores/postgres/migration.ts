@@ -1,5 +1,4 @@
-import { systemClock } from '../../core/base/clock.ts';
-import { inTime } from '../../core/base/in-time.ts';
+import { inTime, systemClock } from '../../core/base/clock.ts';
 import { LockStoreError } from '../../core/model/errors.ts';
 import { checkOptions, narrowed, type Rule, text } from '../../core/model/validate.ts';
 import { isMissing, isOtherFormat, storeError } from './errors.ts';

@@ -1,5 +1,4 @@
-import { type Clock, pause } from '../../core/base/clock.ts';
-import { inTime } from '../../core/base/in-time.ts';
+import { type Clock, inTime, pause } from '../../core/base/clock.ts';
 import { isAboutLock, isConflict, isLeftBehind, isOtherIsolation, OpenTransactionError, storeError } from './errors.ts';
 import {
   askIfIdle,

@@ -8,36 +8,36 @@ const detached = { awaitsMiddleware: true, isDetached: () => true };
 
 /** After each step, the phase. */
 const table: [options: object, ...steps: [step: Step, phase: WorkPhase][]][] = [
-  [{ express }, ['end', 'over']],
-  [{ express }, ['end', 'over'], ['end', 'over'], ['close', 'over']],
-  [{ express }, ['close', 'closed'], ['close', 'closed'], ['end', 'over']],
+  [{ express }, ['end', 'done']],
+  [{ express }, ['end', 'done'], ['end', 'done'], ['close', 'done']],
+  [{ express }, ['close', 'closed'], ['close', 'closed'], ['end', 'done']],
   // A handler of Nest or Fastify that is awaited, or Koa's middleware within an Express application: only the response ends
   // the work, but not before what has begun has settled.
-  [{ express }, ['enter', 'open'], ['settle', 'open'], ['end', 'over']],
-  [{ express }, ['enter', 'open'], ['end', 'ended'], ['fail', 'over']],
-  [{ express }, ['enter', 'open'], ['end', 'ended'], ['close', 'ended'], ['settle', 'over']],
-  [{ express }, ['close', 'closed'], ['enter', 'closed'], ['fail', 'closed'], ['end', 'over']],
+  [{ express }, ['enter', 'open'], ['settle', 'open'], ['end', 'done']],
+  [{ express }, ['enter', 'open'], ['end', 'ended'], ['fail', 'done']],
+  [{ express }, ['enter', 'open'], ['end', 'ended'], ['close', 'ended'], ['settle', 'done']],
+  [{ express }, ['close', 'closed'], ['enter', 'closed'], ['fail', 'closed'], ['end', 'done']],
 
-  [{ koa }, ['enter', 'open'], ['settle', 'open'], ['end', 'over'], ['close', 'over']],
-  [{ koa }, ['enter', 'open'], ['end', 'ended'], ['settle', 'over']],
-  [{ koa }, ['enter', 'open'], ['end', 'ended'], ['close', 'ended'], ['settle', 'over']],
-  [{ koa }, ['enter', 'open'], ['fail', 'over'], ['end', 'over']],
-  [{ koa }, ['enter', 'open'], ['close', 'closed'], ['settle', 'over']],
-  [{ koa }, ['enter', 'open'], ['close', 'closed'], ['end', 'ended'], ['settle', 'over']],
-  [{ koa }, ['enter', 'open'], ['settle', 'open'], ['close', 'over']],
+  [{ koa }, ['enter', 'open'], ['settle', 'open'], ['end', 'done'], ['close', 'done']],
+  [{ koa }, ['enter', 'open'], ['end', 'ended'], ['settle', 'done']],
+  [{ koa }, ['enter', 'open'], ['end', 'ended'], ['close', 'ended'], ['settle', 'done']],
+  [{ koa }, ['enter', 'open'], ['fail', 'done'], ['end', 'done']],
+  [{ koa }, ['enter', 'open'], ['close', 'closed'], ['settle', 'done']],
+  [{ koa }, ['enter', 'open'], ['close', 'closed'], ['end', 'ended'], ['settle', 'done']],
+  [{ koa }, ['enter', 'open'], ['settle', 'open'], ['close', 'done']],
   // The end of the response alone is not enough before any middleware has begun.
-  [{ koa }, ['end', 'ended'], ['enter', 'ended'], ['settle', 'over']],
-  [{ koa }, ['close', 'closed'], ['enter', 'closed'], ['settle', 'over']],
+  [{ koa }, ['end', 'ended'], ['enter', 'ended'], ['settle', 'done']],
+  [{ koa }, ['close', 'closed'], ['enter', 'closed'], ['settle', 'done']],
   // The outermost middleware decides, also when it handles the failure of an inner one.
-  [{ koa }, ['enter', 'open'], ['enter', 'open'], ['fail', 'open'], ['settle', 'open'], ['end', 'over']],
-  [{ koa }, ['enter', 'open'], ['enter', 'open'], ['settle', 'open'], ['fail', 'over']],
-  [{ koa }, ['enter', 'open'], ['enter', 'open'], ['end', 'ended'], ['settle', 'ended'], ['settle', 'over']],
+  [{ koa }, ['enter', 'open'], ['enter', 'open'], ['fail', 'open'], ['settle', 'open'], ['end', 'done']],
+  [{ koa }, ['enter', 'open'], ['enter', 'open'], ['settle', 'open'], ['fail', 'done']],
+  [{ koa }, ['enter', 'open'], ['enter', 'open'], ['end', 'ended'], ['settle', 'ended'], ['settle', 'done']],
   // Middleware that a timeout has overtaken, and that begins another guard.
-  [{ koa }, ['enter', 'open'], ['settle', 'open'], ['enter', 'open'], ['end', 'ended'], ['settle', 'over']],
+  [{ koa }, ['enter', 'open'], ['settle', 'open'], ['enter', 'open'], ['end', 'ended'], ['settle', 'done']],
 
-  [{ detached }, ['enter', 'open'], ['settle', 'open'], ['close', 'closed'], ['end', 'over']],
-  [{ detached }, ['enter', 'open'], ['close', 'closed'], ['settle', 'closed'], ['end', 'over']],
-  [{ detached }, ['enter', 'open'], ['fail', 'over']],
+  [{ detached }, ['enter', 'open'], ['settle', 'open'], ['close', 'closed'], ['end', 'done']],
+  [{ detached }, ['enter', 'open'], ['close', 'closed'], ['settle', 'closed'], ['end', 'done']],
+  [{ detached }, ['enter', 'open'], ['fail', 'done']],
 ];
 
 describe('The work on a request', () => {
@@ -57,7 +57,7 @@ describe('The work on a request', () => {
       expect(work.phase).toBe('open');
       for (const [step, phase] of steps) {
         take(work, step);
-        expect([step, work.phase, ends]).toEqual([step, phase, phase === 'over' ? 1 : 0]);
+        expect([step, work.phase, ends]).toEqual([step, phase, phase === 'done' ? 1 : 0]);
       }
     },
   );
