@@ -2,7 +2,7 @@ import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:ht
 import { pipeline, type Readable } from 'node:stream';
 import { pageFiles } from './page.generated.ts';
 
-/** A request as every framework gives it to the board. */
+/** A request to the board, on any framework. */
 export interface BoardCall {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
@@ -10,29 +10,29 @@ export interface BoardCall {
   readonly url: string;
   /** Its URL as the server got it. */
   readonly originalUrl: string;
-  /** What a body parser above has read, if there is one. */
+  /** The body, if a body parser above has read it. */
   readonly body: unknown;
 }
 
-/** What the board replies, for the framework to send. */
+/** A reply of the board, for the framework to send. */
 export interface BoardReply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | Readable;
 }
 
-/** What a framework does with the board's decision. All but `leave` run in the turn in which the response was seen to be open. */
-export interface BoardAnswer<T> {
+/** How a framework carries out the board's decision. All except `leave` run in the same tick as the check of the response. */
+export interface ReplyActions<T> {
   send(reply: BoardReply): T;
   /** The board has nothing at this path. */
   pass(): T;
   /** `authorize` has failed. */
   fail(error: unknown): T;
-  /** Other code has responded, or the client has left: nothing may be sent. */
+  /** Other code has responded, or the client has disconnected: nothing may be sent. */
   leave(): T;
 }
 
-/** Nothing inline, nothing from elsewhere, in nobody's frame. Every reply has these, also below helmet. */
+/** No inline code, no other origin, no frame. Every reply has these, also below helmet. */
 const securityHeaders: Readonly<Record<string, string>> = {
   'Content-Security-Policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
@@ -41,7 +41,7 @@ const securityHeaders: Readonly<Record<string, string>> = {
   'Referrer-Policy': 'no-referrer',
 };
 
-/** A reply of the board's, with its security headers. */
+/** A reply with the board's security headers. */
 export function boardReply(
   status: number,
   type: string,
@@ -68,7 +68,7 @@ export function streamReply(events: Readable): BoardReply {
   return boardReply(200, 'text/event-stream; charset=utf-8', events, headers);
 }
 
-/** Sends a reply on a response of `node:http`. If the client leaves, the stream is destroyed. */
+/** Sends a reply on a response of `node:http`. If the client disconnects, the stream is destroyed. */
 export function sendReply(res: ServerResponse, { status, headers, body }: BoardReply): void {
   res.statusCode = status;
   for (const [name, value] of Object.entries(headers)) res.setHeader(name, value);
@@ -80,7 +80,7 @@ export function sendReply(res: ServerResponse, { status, headers, body }: BoardR
   pipeline(body, res, () => {});
 }
 
-/** Fails as a framework expects it whose handlers are awaited. */
+/** `fail` of a framework that awaits its handlers. */
 export function rethrow(error: unknown): never {
   throw error;
 }

@@ -32,5 +32,5 @@ export function lockBoard<R extends IncomingMessage = IncomingMessage>(options: 
   };
 }
 
-/** A request as a router changes it, and a body parser. */
+/** A request with the properties of routers and body parsers. */
 type Mounted = IncomingMessage & { originalUrl?: string; body?: unknown };

@@ -5,11 +5,11 @@ import { LockScanner } from './lock-scanner.ts';
 import { Loop } from './loop.ts';
 import { type BoardUser, Viewer } from './viewer.ts';
 
-/** How often viewers are sent what has changed. */
+/** How often changes are sent to viewers. */
 const flushMs = 250;
-/** After so long a viewer is sent something in any case: it knows by that that its connection stands. */
+/** After this time a viewer gets a message in any case, which shows that its connection works. */
 const quietMs = 10_000;
-/** A viewer that has read nothing for so long is let go. */
+/** A viewer that reads nothing for this long is dropped. */
 const maxStallMs = 60_000;
 const authorizeMs = 60_000;
 const maxRows = 5_000;
@@ -20,7 +20,7 @@ export class Feed {
   readonly #accepts: (id: string) => boolean;
   readonly #viewers = new Set<Viewer>();
   #scanner: LockScanner | undefined;
-  /** Sends what has changed; runs while there is a viewer. */
+  /** Sends changes; runs while there is a viewer. */
   #flushes: Loop | undefined;
 
   constructor(runtime: Runtime, accepts: (id: string) => boolean) {
@@ -45,7 +45,7 @@ export class Feed {
       await this.#recheck(viewer, authorize);
       return authorizeMs;
     };
-    // In the context of its request, for which `authorize` may look.
+    // In the context of its request, which `authorize` may need.
     const checks = new Loop(clock, check, authorizeMs);
     const onClose = guarded(() => {
       checks.stop();
@@ -55,7 +55,7 @@ export class Feed {
     return viewer;
   }
 
-  /** Reports that `authorize` has failed when no response can tell of it. */
+  /** Reports that `authorize` has failed when no response can. */
   reportAuthorize(when: string, cause: unknown): void {
     const message = `The \`authorize\` of a board failed ${when}`;
     this.runtime.events.emit('warning', { code: 'LOCK_BOARD_AUTHORIZE', message, cause });

@@ -6,13 +6,13 @@ import { forceReleaseLock } from '../core/runtime/inspect.ts';
 import { defaultLocks, type Locks, runtimeOf } from '../core/runtime/locks.ts';
 import { OpenResponse } from '../http/response/open-response.ts';
 import {
-  type BoardAnswer,
   type BoardCall,
   type BoardReply,
   boardReply,
   jsonReply,
   pageReplies,
   problemReply,
+  type ReplyActions,
   streamReply,
 } from './board-reply.ts';
 import { Feed } from './feed.ts';
@@ -20,10 +20,10 @@ import { lockDetails } from './lock-details.ts';
 import { checkNotCrossSite, checkSameOrigin, RequestRefusal, readJson } from './request-checks.ts';
 import type { BoardUser } from './viewer.ts';
 
-/** What `lockBoard` takes. `R` is the framework's request or context. */
+/** The options of `lockBoard`. `R` is the framework's request or context. */
 export interface LockBoardOptions<R> {
   /**
-   * Returns the user that the request comes from, or false if the request must not see the board. Called for each request, and
+   * Returns the user of the request, or false if the request must not see the board. Called for each request, and
    * each minute while a page is open. An error that it throws goes through the framework's error handling.
    */
   readonly authorize: (request: R) => BoardUser | false | PromiseLike<BoardUser | false>;
@@ -47,14 +47,14 @@ const rules: Rules<LockBoardOptions<never>> = {
   maxViewers: wholeNumber(1, 1_000),
 };
 
-/** What the page asks for, beside its own files. */
+/** The requests of the page, apart from its files. */
 const [streamPath, lockPath, releasePath] = ['/stream', '/lock', '/release'];
 const methodsOf: Readonly<Record<string, readonly string[]>> = {
   [streamPath]: ['GET'],
   [lockPath]: ['GET', 'HEAD'],
   [releasePath]: ['POST'],
 };
-/** A lock's name in the store, as the page has it from there. */
+/** A lock's name in the store, from the page. */
 const idPattern = /^[^\s{}]{1,256}$/;
 const maxReason = 500;
 
@@ -71,11 +71,11 @@ export class LockBoard<R> {
     this.#page = pageReplies();
   }
 
-  /** Decides about a request, calls one of the functions of `answer`, and returns what that returns. */
-  async serve<T>(call: BoardCall, request: R, answer: BoardAnswer<T>): Promise<T> {
+  /** Decides about a request, calls one of `actions`, and returns its result. */
+  async serve<T>(call: BoardCall, request: R, actions: ReplyActions<T>): Promise<T> {
     const [path = ''] = call.url.split('?', 1);
     const methods = methodsOf[path] ?? (this.#page.has(path) ? ['GET', 'HEAD'] : undefined);
-    if (methods === undefined) return answer.pass();
+    if (methods === undefined) return actions.pass();
     const response = new OpenResponse(call.req, call.res);
     let reply: BoardReply | undefined;
     try {
@@ -83,14 +83,14 @@ export class LockBoard<R> {
         ? await this.#reply(path, call, request, response)
         : problemReply(405, `Expected ${methods.join(' or ')}`, { Allow: methods.join(', ') });
     } catch (error) {
-      if (response.isOpen) return answer.fail(error);
+      if (response.isOpen) return actions.fail(error);
       this.#feedNow().reportAuthorize('after its request had ended', error);
-      return answer.leave();
+      return actions.leave();
     }
-    return response.isOpen && reply !== undefined ? answer.send(reply) : answer.leave();
+    return response.isOpen && reply !== undefined ? actions.send(reply) : actions.leave();
   }
 
-  /** Undefined if the response is no longer open. Rejects with what `authorize` fails with. */
+  /** Undefined if the response is no longer open. Rejects with the error of `authorize`. */
   async #reply(path: string, call: BoardCall, request: R, response: OpenResponse): Promise<BoardReply | undefined> {
     try {
       if (path === releasePath) checkSameOrigin(call.req);
@@ -102,13 +102,13 @@ export class LockBoard<R> {
       if (path === lockPath) return await this.#lock(new URLSearchParams(call.url.slice(path.length)).get('id'));
       if (path === releasePath) {
         const body = await readJson(call);
-        // An operator who was told of a failure must not find the lock released.
+        // If the operator was shown a failure, the lock must not be released.
         return response.isOpen ? await this.#release(user, body) : undefined;
       }
       return (path === '/' && redirect(call.originalUrl)) || this.#page.get(path);
     } catch (error) {
       if (error instanceof RequestRefusal) return problemReply(error.status, error.message);
-      if (hasCode(error, 'ERR_LOCK_STORE')) return problemReply(503, 'The lock store does not answer');
+      if (hasCode(error, 'ERR_LOCK_STORE')) return problemReply(503, 'The lock store does not reply');
       throw error;
     }
   }
@@ -162,11 +162,11 @@ export class LockBoard<R> {
   readonly #accepts = (id: string): boolean => {
     const { categories } = this.#options;
     if (categories === undefined) return true;
-    // A hashed name does not tell its category.
+    // A hashed name does not show its category.
     return !id.startsWith('%h') && categories.includes(readName(id).category ?? '');
   };
 
-  /** That of the `Locks` that are configured now. */
+  /** The runtime of the `Locks` that are configured now. */
   #feedNow(): Feed {
     const runtime = runtimeOf(this.#options.locks ?? defaultLocks());
     if (this.#feed?.runtime !== runtime) this.#feed = new Feed(runtime, this.#accepts);
@@ -174,7 +174,7 @@ export class LockBoard<R> {
   }
 }
 
-/** The page's own links are relative: without the slash at the end they would lead beside the board. */
+/** The page's links are relative: without the final slash they would lead past the board. */
 function redirect(originalUrl: string): BoardReply | undefined {
   const [path = ''] = originalUrl.split('?', 1);
   if (path.endsWith('/')) return undefined;

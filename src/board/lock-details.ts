@@ -15,18 +15,18 @@ export interface LockDetails extends Pick<LockInfo, 'key' | 'category' | 'permit
   readonly localWaiters: readonly LocalWaiter[];
 }
 
-/** What this process knows of its own requests. */
+/** Details of this process's own requests. */
 export interface Routed {
   /** The route of its request, if a guard has seen it; absent for those of other processes. */
   readonly route?: string | undefined;
 }
 
-/** A waiter, and the branches of its own trace that it waits for. Strangers that hold the key are not among them. */
+/** A waiter, and the branches of its own trace that it waits for, without strangers that hold the key. */
 export interface BranchWaiter extends WaiterInfo, Routed {
   readonly waitsFor: readonly string[];
 }
 
-/** Waits in this process for another branch of its own request. The store does not know of it. */
+/** A wait in this process for another branch of the same request, unknown to the store. */
 export interface LocalWaiter extends Routed {
   readonly holdId: string;
   readonly traceId: string;
@@ -36,7 +36,7 @@ export interface LocalWaiter extends Routed {
   readonly waitedMs: number;
 }
 
-/** Who holds a lock and who waits for it, with the waits of this process. Rejects with `LockStoreError`. */
+/** The holders and waiters of a lock, with the waits of this process. Rejects with `LockStoreError`. */
 export async function lockDetails(runtime: Runtime, name: LockName): Promise<LockDetails> {
   const reply = await runtime.client.inspect(name);
   const { holds, waiters, ...info } = lockInfo(name, reply);
@@ -63,7 +63,7 @@ function routesOn({ grants, acquires }: Runtime, id: string): ReadonlyMap<string
   return new Map(ofLock.map(({ request, route }) => [request.holdId, route]));
 }
 
-/** Of each waiter, the branches of its trace that exclude it. The owners tell: a branch alone does not say who may re-enter. */
+/** The branches of each waiter's trace that exclude it. Needs the owners: a branch alone does not show whether it may re-enter. */
 function branchWaits({ holds, waiters }: InspectReply): readonly (readonly string[])[] {
   const byTrace = new Map<string, StoreHold[]>();
   for (const hold of holds) {

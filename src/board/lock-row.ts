@@ -5,9 +5,9 @@ import { detachedProcess, instanceOf } from '../core/model/process-name.ts';
 import type { InspectReply } from '../core/model/store.ts';
 import type { HoldMode, PermitsInfo } from '../core/model/types.ts';
 
-/** One lock in the board's table. Times are milliseconds on the store's clock, so that a row changes only when the lock does. */
+/** One lock in the board's table. Times are milliseconds on the store's clock: a row changes only when the lock does. */
 export interface LockRow {
-  /** The lock's name in the store: what the page asks for it by. */
+  /** The lock's name in the store, and in the requests of the page. */
   readonly id: string;
   readonly key: string;
   readonly category?: string;
@@ -17,15 +17,15 @@ export interface LockRow {
   readonly permits?: PermitsInfo;
   /** How many holds there are; more than one if readers share the key, or if it has permits. */
   readonly holds: number;
-  /** How many wait; a store tells the first 1,000. */
+  /** How many wait; a store reports the first 1,000. */
   readonly waiters: number;
   /** The first few of them, in the order of their turns. */
   readonly next: readonly Waiter[];
-  /** Since when the one waits that has waited longest; absent if nobody does. */
+  /** Since when the longest waiter waits; absent if nobody does. */
   readonly waitingSinceMs?: number;
 }
 
-/** Who has the lock: of several, the first. */
+/** The first holder of the lock. */
 export interface Holder {
   /** Absent if the hold is detached. */
   readonly traceId?: string;
@@ -40,7 +40,7 @@ export interface Holder {
   readonly endMs: number;
 }
 
-/** Who waits. */
+/** A waiter. */
 export interface Waiter {
   readonly traceId: string;
   readonly branch: string;

@@ -7,17 +7,17 @@ import type { Runtime } from '../core/runtime/runtime.ts';
 import { lockRow } from './lock-row.ts';
 import { Loop } from './loop.ts';
 
-/** How far the scanner is. */
+/** The progress of the scanner. */
 export interface ScanStatus {
-  /** How many names of the store the present pass has gone through. */
+  /** How many names of the store this pass has visited. */
   readonly scanned: number;
-  /** How many there are, if the store can tell. */
+  /** How many there are, if the store can count them. */
   readonly total: number | undefined;
-  /** Whether a pass has ended: before, locks may be missing. */
+  /** Whether a pass has ended; until then, locks may be missing. */
   readonly isComplete: boolean;
   /** Whether there are more locks than the scanner keeps. */
   readonly isFull: boolean;
-  /** Whether the store can list its locks. If not, only those are known that this process uses. */
+  /** Whether the store can list its locks. Otherwise only the locks that this process uses are known. */
   readonly canList: boolean;
   /** Since when the store fails, in milliseconds of the monotonic clock; undefined while it works. */
   readonly failedSinceMs: number | undefined;
@@ -39,8 +39,8 @@ const retryMs = 1_000;
 const news = ['granted', 'entered', 'waiting', 'released', 'lost', 'forced', 'timeout', 'aborted', 'deadlock'] as const;
 
 /**
- * Finds the locks that are held or waited for, and keeps looking at them, until it is stopped: by a slow pass over all names
- * of the store, a look each second at the locks that it knows, and a look at once at those that this process's events name.
+ * Finds the locks that are held or waited for, and keeps looking at them until it is stopped: by a slow pass over all names of
+ * the store, a look each second at known locks, and an immediate look at the locks that this process's events name.
  */
 export class LockScanner {
   /** The JSON of each lock's row, by its name in the store. */
@@ -66,7 +66,7 @@ export class LockScanner {
   /** The store's clock less the monotonic one of this process. */
   #offsetMs: number;
 
-  /** `accepts` says which names to look at. `onChange` is called with the name of each lock whose row came, changed or went. */
+  /** `accepts` selects names to look at. `onChange` is called with the name of each lock whose row appeared, changed or vanished. */
   constructor(runtime: Runtime, accepts: (id: string) => boolean, maxRows: number, onChange: (id: string) => void) {
     this.#runtime = runtime;
     this.#accepts = accepts;
@@ -76,7 +76,7 @@ export class LockScanner {
     this.#offsetMs = now.wallMs - now.monoMs;
     const { clock, events } = runtime;
     const work = this.canList ? [() => this.#scan(), () => this.#look()] : [() => this.#look()];
-    // What a viewer's request has started serves all viewers.
+    // A scan that one viewer's request has started serves all viewers.
     this.#loops = outsideRequests(() => work.map((each) => new Loop(clock, each)));
     this.#unsubscribe = news.map((event) => events.on(event, (payload) => this.#heard(payload)));
   }
@@ -130,7 +130,7 @@ export class LockScanner {
     }
   }
 
-  /** A look at all locks that are known; returns how long to pause. */
+  /** A look at all known locks; returns how long to pause. */
   async #look(): Promise<number> {
     const { clock } = this.#runtime;
     const startMs = clock.now().monoMs;
@@ -144,7 +144,7 @@ export class LockScanner {
     const { client } = this.#runtime;
     try {
       for (let from = 0; from < ids.length && !this.#isStopped; ) {
-        // Each failure is an event: after one, a single call tries whether the store is back.
+        // Each failure is an event: after one, a single call checks whether the store is back.
         const some = ids.slice(from, from + (this.#failedSinceMs === undefined ? looksAtOnce : 1));
         await Promise.all(some.map(async (id) => this.#found(id, await client.inspect({ id, ...readName(id) }))));
         from += some.length;

@@ -364,10 +364,10 @@ button:disabled {
   cursor: not-allowed;
 }
 `,
-  'dom.mjs': `// Making nodes of the page.
+  'dom.mjs': `// Creates nodes of the page.
 
 /**
- * An element whose content is text, whatever it says.
+ * An element whose content is text, never markup.
  * @template {keyof HTMLElementTagNameMap} Name
  * @param {Name} name
  * @param {string} className
@@ -380,8 +380,8 @@ export function make(name, className, text = '') {
 }
 
 /**
- * A time that goes on: \`Panel\` writes it.
- * @param {string} holdId Whose time it is.
+ * A running time, which \`Panel\` updates.
+ * @param {string} holdId The hold or waiter that it belongs to.
  * @param {'time' | 'time left'} className
  */
 export function makeTime(holdId, className = 'time') {
@@ -390,7 +390,7 @@ export function makeTime(holdId, className = 'time') {
   return node;
 }
 `,
-  'feed.mjs': `// The stream of what changes, and its connection: it is made again whenever it is lost.
+  'feed.mjs': `// The stream of changes. Its connection is opened again whenever it is lost.
 
 /**
  * @typedef {import('../lock-row.ts').LockRow} LockRow
@@ -404,7 +404,7 @@ export function makeTime(holdId, className = 'time') {
  * @property {(state: State, retryMs?: number) => void} onState
  */
 
-/** The server says something every ten seconds: after so long without a word the connection is dead. */
+/** The server sends a message every ten seconds: after this time without one, the connection is dead. */
 const silenceMs = 30_000;
 const firstRetryMs = 500;
 const maxRetryMs = 10_000;
@@ -494,7 +494,7 @@ function onlineOr(ms) {
   });
 }
 `,
-  'filters.mjs': `// What is shown of all locks: by words, by category, or only those that somebody waits for.
+  'filters.mjs': `// Filters the locks: by words, by category, or only those with waiters.
 
 import { counted } from './format.mjs';
 
@@ -517,7 +517,7 @@ export class Filters {
       onChange({ text: this.#text.value, category, isContended: this.#contended.checked });
     });
     document.addEventListener('keydown', (event) => {
-      // As on many pages with a list; not while something is being written.
+      // As on many pages with a list; not while the user is typing.
       if (event.key !== '/' || event.target instanceof HTMLInputElement || event.ctrlKey || event.metaKey) return;
       event.preventDefault();
       this.#text.focus();
@@ -531,14 +531,14 @@ export class Filters {
   offer(name) {
     if (this.#categories.has(name)) return;
     this.#categories.add(name);
-    // All of them have the value '', so that one of an empty name needs another.
+    // The entry for all categories has the value '', so the one without a name needs another.
     const option = new Option(name === '' ? 'Without' : name, \`=\${name}\`);
     const after = [...this.#category.options].slice(1).find(({ value }) => value > option.value);
     this.#category.add(option, after ?? null);
   }
 
   /**
-   * Says how many locks there are, and why there are none.
+   * Shows how many locks there are, and why there are none.
    * @param {number} shown
    * @param {number} all
    */
@@ -553,7 +553,7 @@ export class Filters {
   'format.mjs': `// Numbers, times and branches as people read them.
 
 /**
- * A duration, in the two largest units that matter. Below ten seconds with tenths: most locks live that short.
+ * A duration, in its two largest units. Below ten seconds with tenths, since most locks are that short.
  * @param {number} ms
  */
 export function duration(ms) {
@@ -612,7 +612,7 @@ function two(number) {
   return String(number).padStart(2, '0');
 }
 `,
-  'holders.mjs': `// Who holds a lock: a card each. What a trace has more than one of, holds or waits, stands as the tree of its branches.
+  'holders.mjs': `// The holders of a lock, a card for each. Several holds or waits of one trace are shown as the tree of its branches.
 
 import { make, makeTime } from './dom.mjs';
 import { branchNames, counted } from './format.mjs';
@@ -624,7 +624,7 @@ import { branchNames, counted } from './format.mjs';
  */
 
 /**
- * Who holds the lock, and what waits within the same traces.
+ * The holders of the lock, and the waiters within the same traces.
  * @param {Lock} lock
  * @param {number} maxWaiters How many waiters to look at.
  * @returns {HTMLElement[]}
@@ -633,7 +633,7 @@ export function holders({ holds, waiters, localWaiters, permits }, maxWaiters) {
   if (holds.length + localWaiters.length === 0) {
     return [make('p', 'nobody', 'Nobody. It is free, or its next holder is about to take it.')];
   }
-  /** What makes the entries of each tree, by trace, or by the name of a detached hold. @type {Map<string, ((isAlone: boolean) => Entry)[]>} */
+  /** Functions that create the entries of each tree, by trace, or by the name of a detached hold. @type {Map<string, ((isAlone: boolean) => Entry)[]>} */
   const families = new Map();
   const family = (/** @type {string} */ name) => families.get(name) ?? families.set(name, []).get(name) ?? [];
   for (const hold of holds) {
@@ -710,7 +710,7 @@ function around(branch) {
 /**
  * @param {Hold} hold
  * @param {number | undefined} permits
- * @param {boolean} isAlone Whether nothing else says its trace.
+ * @param {boolean} isAlone Whether nothing else shows its trace.
  */
 function card({ traceId, branch, route, instance, isDetached, mode, fence, holdId }, permits, isAlone) {
   const list = make('dl', 'holder');
@@ -757,7 +757,7 @@ function meaningOf(mode, permits) {
 }
 
 /**
- * A term and what it says.
+ * A term and its value.
  * @param {string} term
  * @param {HTMLElement} value
  */
@@ -869,7 +869,7 @@ function pair(term, value) {
   </body>
 </html>
 `,
-  'line.mjs': `// One line of the table. What happens to its lock is written once, its times again and again while it is seen.
+  'line.mjs': `// One line of the table. Changes of its lock are written once, its times again and again while it is visible.
 
 import { make } from './dom.mjs';
 import { branchPath, counted, duration, shortBranch } from './format.mjs';
@@ -901,7 +901,7 @@ export class Line {
     const key = make('th', 'cell key-cell');
     key.scope = 'row';
     key.append(this.#button, this.#category);
-    // What the head of a column says, for cards, which have none.
+    // The head of the column, for the layout of cards, which has none.
     this.#holder.dataset.label = 'held by';
     this.#instance.dataset.label = 'instance';
     this.#held.dataset.label = 'held';
@@ -961,7 +961,7 @@ export class Line {
 }
 
 /**
- * A text that is the same is left alone.
+ * Leaves an equal text alone.
  * @param {Node} node
  * @param {string} text
  */
@@ -969,7 +969,7 @@ function write(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 `,
-  'main.mjs': `// Puts the page together: what the stream brings goes into the table, what is chosen there into the panel.
+  'main.mjs': `// Puts the page together: the stream fills the table, and a selection there fills the panel.
 
 import { follow } from './feed.mjs';
 import { Filters } from './filters.mjs';
@@ -986,7 +986,7 @@ import { LockTable } from './table.mjs';
  */
 
 const tickMs = 500;
-/** How often the lock in the panel is asked for, beside when it changes. */
+/** How often the lock in the panel is fetched, even if it does not change. */
 const lookMs = 2_000;
 
 class Page {
@@ -1033,7 +1033,7 @@ class Page {
   /** @param {Update} update */
   #update({ nowMs, isFirst, rows, gone, status }) {
     this.#offsetMs = nowMs - performance.now();
-    // After a new connection all rows come again.
+    // A new connection sends all rows again.
     if (isFirst) for (const { id } of this.#table.rows) this.#table.delete(id);
     for (const row of rows) this.#table.set(row);
     for (const id of gone) this.#table.delete(id);
@@ -1049,7 +1049,7 @@ class Page {
   }
 
   /**
-   * Shows a lock in the panel. The address of the page names it, so that it can be sent to somebody.
+   * Shows a lock in the panel. The address of the page names it and can be shared.
    * @param {string} id
    */
   #select(id) {
@@ -1099,7 +1099,7 @@ function tellStatus({ scanned, total, isFull, canList, failedMs }) {
   find('scan').textContent = canList ? \`Scanned \${done}\${of} names\` : '';
   const notes = [];
   if (failedMs !== undefined) {
-    notes.push(\`The lock store has not answered for \${duration(failedMs)}. What is shown is old.\`);
+    notes.push(\`The lock store has not replied for \${duration(failedMs)}. This page is out of date.\`);
   }
   if (!canList) notes.push('This store can’t list its locks: only those that this process has used are shown.');
   if (isFull) notes.push('There are more locks than the board keeps. Some are missing.');
@@ -1360,7 +1360,7 @@ dialog .warning {
   }
 }
 `,
-  'panel.mjs': `// One lock in full: all who hold it, and all who wait for it in the order of their turns.
+  'panel.mjs': `// One lock in full: all holders, and all waiters in the order of their turns.
 
 import { make, makeTime } from './dom.mjs';
 import { branchNames, branchPath, counted, duration } from './format.mjs';
@@ -1371,7 +1371,7 @@ import { holders } from './holders.mjs';
  * @typedef {Lock['waiters'][number]} Waiter
  */
 
-/** More would be read by nobody. */
+/** Nobody would read more. */
 const maxWaiters = 200;
 
 export class Panel {
@@ -1383,7 +1383,7 @@ export class Panel {
   #holders = element('holders');
   #waiters = element('waiters');
   #waitersTitle = element('waiters-title');
-  /** What is shown of whom: while it is the same, only times change. */
+  /** The shown content without its times: while it is equal, only times are updated. */
   #shown = '';
   /** When the lock was looked at, on the clock of this page. */
   #lookedAt = 0;
@@ -1434,7 +1434,7 @@ export class Panel {
   }
 
   /**
-   * Asks the store. A look that another one has overtaken shows nothing.
+   * Asks the store. A reply to an earlier look shows nothing.
    * @param {string} id
    */
   async look(id) {
@@ -1450,7 +1450,7 @@ export class Panel {
     this.#release.disabled = lock.holds.length === 0;
   }
 
-  /** Lets the times go on. */
+  /** Updates the times. */
   tick() {
     const passedMs = performance.now() - this.#lookedAt;
     for (const { node, since, until } of this.#times) {
@@ -1571,7 +1571,7 @@ export class ReleaseDialog {
     const lock = this.#lock;
     if (lock === undefined) return;
     this.#confirm.disabled = true;
-    const refusal = await release(lock, this.#reason.value).catch(() => 'The server does not answer. Try again.');
+    const refusal = await release(lock, this.#reason.value).catch(() => 'The server does not reply. Try again.');
     if (refusal === undefined) {
       this.#dialog.close();
       this.#onDone(\`\${lock.key} was released\`);
@@ -1583,7 +1583,7 @@ export class ReleaseDialog {
 }
 
 /**
- * Resolves with why it was refused; with nothing once the lock is released.
+ * Resolves with the reason of a refusal; with undefined once the lock is released.
  * @param {Lock} lock
  * @param {string} reason
  * @returns {Promise<string | undefined>}
@@ -1841,8 +1841,8 @@ thead th {
   }
 }
 `,
-  'table.mjs': `// The table: a line for each lock that matches the filter, in order. A change touches the lines that it is about, the clock
-// those that are seen.
+  'table.mjs': `// The table: a sorted line for each lock that matches the filter. A change updates its own lines, the clock those that are
+// visible.
 
 import { branchPath } from './format.mjs';
 import { Line } from './line.mjs';
@@ -1852,19 +1852,19 @@ import { Line } from './line.mjs';
  * @typedef {'key' | 'holder' | 'instance' | 'held' | 'lease' | 'waiters' | 'wait'} Column
  * @typedef {object} Entry
  * @property {LockRow} row
- * @property {string} words What the filter looks through.
+ * @property {string} words The text that the filter searches.
  * @property {Line | undefined} line
  * @property {boolean} isSeen
  * @property {boolean} isGone Released while the pointer was over the table.
  */
 
-/** More would be scrolled through by nobody. */
+/** Nobody would scroll through more. */
 const maxLines = 1000;
-/** How many lines one frame makes: all together they would hold the page up. */
+/** How many lines one frame creates: all together they would block the page. */
 const linesPerFrame = 100;
 
 /**
- * What a column is sorted by, the longest time as the greatest; undefined comes last.
+ * The sort key of a column, the longest time as the greatest; undefined is last.
  * @type {Record<Column, (row: LockRow) => string | number | undefined>}
  */
 const values = {
@@ -1879,7 +1879,7 @@ const values = {
 const texts = new Set(['key', 'holder', 'instance']);
 
 export class LockTable {
-  /** Called with how many locks are shown, of how many, whenever that may have changed. @type {(shown: number, all: number) => void} */
+  /** Called with the numbers of shown and of all locks, whenever they may have changed. @type {(shown: number, all: number) => void} */
   onRender = () => {};
   /** @type {Map<string, Entry>} */
   #entries = new Map();
@@ -1894,7 +1894,7 @@ export class LockTable {
   /** @type {(entry: Entry) => boolean} */
   #filter = () => true;
   #isDue = false;
-  /** Whether the pointer is over the lines: none of them moves then, so that the one under it stays. */
+  /** Whether the pointer is over the lines: then none of them moves away from under it. */
   #isStill = false;
   #watcher = new IntersectionObserver((seen) => {
     for (const { target, isIntersecting } of seen) this.#see(target, isIntersecting);
@@ -1976,7 +1976,7 @@ export class LockTable {
     this.#entries.get(id)?.line?.focus();
   }
 
-  /** Lets the times go on in the lines that are seen. */
+  /** Updates the times in the visible lines. */
   tick() {
     const now = this.#now();
     for (const { isSeen, line, row } of this.#entries.values()) if (isSeen) line?.tick(row, now);
@@ -2018,7 +2018,7 @@ export class LockTable {
   #compare(a, b) {
     const { column, isDescending } = this.#order;
     const byColumn = compare(values[column](a), values[column](b), isDescending);
-    // The longest hold first, then by name: a line stays where it is while nothing happens to its lock.
+    // The longest hold first, then by name: a line stays in place while its lock does not change.
     return byColumn || compare(values.held(a), values.held(b), true) || compare(a.id, b.id, false);
   }
 

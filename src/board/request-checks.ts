@@ -15,7 +15,7 @@ export class RequestRefusal extends Error {
 
 /**
  * Throws a `RequestRefusal` unless the board's own page sent this request. Browsers that send no `Sec-Fetch-Site` send an
- * `Origin`; what is no browser must send one of both.
+ * `Origin`; other clients must send one of the two.
  */
 export function checkSameOrigin({ headers }: IncomingMessage): void {
   const site = headers['sec-fetch-site'];
@@ -24,8 +24,8 @@ export function checkSameOrigin({ headers }: IncomingMessage): void {
 }
 
 /**
- * Throws a `RequestRefusal` for a GET that a page of another site makes a browser send: each would take the place of a viewer.
- * What a user types into the browser, and what is no browser, may look.
+ * Throws a `RequestRefusal` for a GET that a page of another site causes: each would take the place of a viewer. Addresses that a
+ * user types, and clients that are no browsers, may look.
  */
 export function checkNotCrossSite({ headers }: IncomingMessage): void {
   const site = headers['sec-fetch-site'];
@@ -40,9 +40,9 @@ function isOwnOrigin({ origin, host, ':authority': authority }: IncomingMessage[
   return own !== undefined && URL.canParse(origin ?? '') && new URL(origin as string).host === own;
 }
 
-/** Reads a JSON object, of a request that a body parser may have read before. Throws a `RequestRefusal`. */
+/** Reads a JSON object from a request, which a body parser may have read before. Throws a `RequestRefusal`. */
 export async function readJson({ req, body }: BoardCall): Promise<Readonly<Record<string, unknown>>> {
-  // A form that another site sends can't have this type without asking first.
+  // A form of another site can't have this type without a preflight request.
   if (!/^application\/json\s*(;|$)/i.test(req.headers['content-type'] ?? '')) {
     throw new RequestRefusal(415, 'Expected a body of type application/json');
   }

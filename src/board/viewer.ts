@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import type { LockScanner } from './lock-scanner.ts';
 
-/** Somebody who may look at the board. */
+/** A user who may look at the board. */
 export interface BoardUser {
   /** Shown on the page, and passed to the listeners of `forced` as `by`. */
   readonly name: string;
@@ -9,19 +9,19 @@ export interface BoardUser {
   readonly mayForceRelease?: boolean | undefined;
 }
 
-/** How many rows go into one message: a viewer that reads slowly makes the process keep no more than a few of them. */
+/** How many rows one message has: for a slow viewer, the process keeps only a few of them. */
 const rowsAtOnce = 100;
 
-/** One open page, as the stream of Server-Sent Events that it reads. It is sent what has changed since it was last sent it. */
+/** The stream of Server-Sent Events of one open page. It sends the changes since its last message. */
 export class Viewer extends Readable {
   #user: BoardUser;
   readonly #scanner: LockScanner;
   readonly #nowMs: () => number;
-  /** The names of the locks to send; each is looked up when it is sent, so that a slow viewer gets the newest state only. */
+  /** The names of the locks to send. Each is looked up when it is sent: a slow viewer gets only the newest state. */
   readonly #changed: Set<string>;
   /** Whether the socket takes more. */
   #isReady = true;
-  /** Whether the last message did not say all. */
+  /** Whether the last message was incomplete. */
   #isBehind = false;
   #readySinceMs: number;
   #sentMs = Number.NEGATIVE_INFINITY;
@@ -40,7 +40,7 @@ export class Viewer extends Readable {
     this.flush();
   }
 
-  /** For how many milliseconds it has not read what was sent. */
+  /** For how many milliseconds it has read nothing although there is something to read. */
   get stalledMs(): number {
     return this.#isReady ? 0 : this.#nowMs() - this.#readySinceMs;
   }
@@ -49,14 +49,14 @@ export class Viewer extends Readable {
     this.#changed.add(id);
   }
 
-  /** Tells the page what its user may do, if that has changed. */
+  /** Sends the rights of the page's user, if they have changed. */
   setUser(user: BoardUser): void {
     const isSame = user.name === this.#user.name && user.mayForceRelease === this.#user.mayForceRelease;
     this.#user = user;
     if (!isSame) this.#greet();
   }
 
-  /** Sends what has changed; nothing, if that is nothing and it was sent something less than `quietMs` ago. */
+  /** Sends the changes. Without changes, sends only if the last message was at least `quietMs` ago. */
   flush(quietMs = 0): void {
     if (this.#hasLeft) return;
     while (this.#isReady && (this.#changed.size > 0 || this.#isBehind)) this.#update();
@@ -64,7 +64,7 @@ export class Viewer extends Readable {
     if (this.#isReady && (isQuiet || this.#status() !== this.#sentStatus)) this.#update();
   }
 
-  /** Says why it ends, and ends. */
+  /** Sends the reason for its end, and ends. */
   leave(reason: 'denied' | 'closing'): void {
     if (this.#hasLeft) return;
     this.#hasLeft = true;
@@ -74,7 +74,7 @@ export class Viewer extends Readable {
 
   override _read(): void {
     this.#isReady = true;
-    // The rest of what was begun; what comes later waits for the next flush.
+    // The rest of the begun messages; later changes wait for the next flush.
     if (this.#isBehind) this.flush();
   }
 

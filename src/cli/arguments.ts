@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 
-/** What `reenlock board` was asked for. */
+/** The arguments of `reenlock board`. */
 export interface BoardArguments {
   readonly url: URL;
   /** 0: a free one. */

@@ -53,7 +53,7 @@ async function signalled(): Promise<void> {
   over.abort();
 }
 
-/** An address as a terminal may show it: without user and password. */
+/** An address without user and password, for the terminal. */
 function shownUrl({ protocol, host, pathname }: URL): string {
   return `${protocol}//${host}${pathname}`;
 }

@@ -5,7 +5,7 @@ import type { BoardUser } from '../board/viewer.ts';
 import { systemClock } from '../core/base/clock.ts';
 import type { Locks } from '../core/index.ts';
 
-/** A server with nothing but the board, and the token that opens it once. */
+/** A server with only the board, and the token that opens it once. */
 export interface BoardServer {
   readonly server: Server;
   readonly token: string;
@@ -19,8 +19,8 @@ const textHeaders = {
 };
 
 /**
- * Creates a server for one user. The first request with the token gets a cookie, which all others must have: so the address
- * that was printed opens the board for one browser, and for nobody who finds it later.
+ * Creates a server for one user. The first request with the token gets a cookie, which all others must have: the printed address
+ * opens the board for one browser, and for nobody who finds it later.
  */
 export function createBoardServer(locks: Locks, user: BoardUser): BoardServer {
   const token = systemClock.randomId();

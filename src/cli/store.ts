@@ -18,7 +18,7 @@ export function openStore({ url, prefix }: BoardArguments): OpenStore {
   return url.protocol.startsWith('redis') ? openRedis(url, prefix) : openPostgres(url);
 }
 
-/** A client of any library, that makes its first connection once: the command says at once that it fails. Later ones are made again. */
+/** A client of any library that tries its first connection once: the command fails at once. Later connections are retried. */
 interface OpenClient {
   readonly client: RedisStoreOptions['client'] & {
     connect(): Promise<unknown>;
@@ -32,7 +32,7 @@ function openRedis(url: URL, prefix: string | undefined): OpenStore {
   let isConnected = false;
   const open = name === 'redis' ? openNodeRedis : openIoredis;
   const { client, close } = open(library, url, () => (isConnected ? reconnectMs : undefined));
-  // Calls report their failures; but `connect` of ioredis only says that the connection is closed.
+  // Calls report their failures, but `connect` of ioredis only reports that the connection is closed.
   let reason: Error | undefined;
   client.on('error', (error) => {
     reason = error;
@@ -76,7 +76,7 @@ function openPostgres(url: URL): OpenStore {
   pool.on('error', () => {});
   return {
     store: new PostgresStore({ pool }),
-    // The pool listens to its connection while it queries. A connection that is lent is the borrower's to listen to.
+    // The pool listens to a connection during its own queries. The borrower must listen to a connection that it borrows.
     connect: async () => void (await pool.query('SELECT 1')),
     close: () => pool.end(),
   };
@@ -84,7 +84,7 @@ function openPostgres(url: URL): OpenStore {
 
 const reconnectMs = 1_000;
 
-/** The first of these libraries that the application in the working directory uses, or else that is installed beside this package. */
+/** The first of these libraries in the application of the working directory, or else next to this package. */
 function installed(names: readonly string[]): readonly [name: string, library: object] {
   for (const place of [join(process.cwd(), 'package.json'), __filename]) {
     for (const name of names) {

@@ -2,10 +2,10 @@ import { warnOnce } from '../core/base/process-state.ts';
 import type { LockEvent } from '../core/index.ts';
 import { describe } from '../core/model/validate.ts';
 
-/** So many names become label values; each further one is `other`. */
+/** At most this many names become label values; each further one is `other`. */
 const maxNames = 100;
 
-/** What a lock's name in metrics and spans may be made from: never the key. */
+/** The parts of a lock that its name in metrics and spans may use: never the key. */
 export type NamedLock = Pick<LockEvent, 'category'>;
 
 /** Gives each lock the name that its metrics carry: few values, never the key. */

@@ -1,6 +1,6 @@
 import type { LockStats } from '../core/index.ts';
 
-/** A gauge of a process, as the two metrics libraries name it. */
+/** A gauge of a process, with its names in the two metrics libraries. */
 export interface LockGauge {
   /** Its name for OpenTelemetry, behind `reenlock.`. */
   readonly otel: string;
@@ -11,7 +11,7 @@ export interface LockGauge {
   readonly read: (stats: LockStats) => number;
 }
 
-/** What is read from `locks.stats()` when metrics are collected. */
+/** The gauges that are read from `locks.stats()` when metrics are collected. */
 export const lockGauges: readonly LockGauge[] = [
   {
     otel: 'holds',
@@ -43,7 +43,7 @@ export const lockGauges: readonly LockGauge[] = [
   },
 ];
 
-/** What the histograms and counters say. */
+/** The descriptions of the histograms and counters. */
 export const help = {
   acquires: 'How long acquires took that were no local re-entry',
   holds: 'How long locks were held',

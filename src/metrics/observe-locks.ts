@@ -10,7 +10,7 @@ export interface DurationLabels {
 
 /** The histograms and counters of one metrics library. */
 export interface LockObserver {
-  /** Called once for each lock and mode, with its first grant: what has not happened yet can be reported as zero. */
+  /** Called once for each lock and mode, at its first grant: from then on, absent events can be reported as zero. */
   onLock?(labels: Omit<DurationLabels, 'outcome'>): void;
   onAcquire(seconds: number, labels: DurationLabels): void;
   onHold(seconds: number, labels: DurationLabels): void;
@@ -27,7 +27,7 @@ export const acquireBuckets: readonly number[] = [
 ];
 export const holdBuckets: readonly number[] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300];
 
-/** Tells an observer what the events of a `Locks` say. Returns the function that ends this. */
+/** Calls an observer with the events of a `Locks`. Returns a function that stops this. */
 export function observeLocks(locks: Locks, names: LockNames, observer: LockObserver): () => void {
   const labels = (event: LockEvent, outcome: string): DurationLabels => ({
     lock: names.of(event),

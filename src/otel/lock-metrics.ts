@@ -5,7 +5,7 @@ import { help, lockGauges } from '../metrics/metric-table.ts';
 import { acquireBuckets, holdBuckets, observeLocks } from '../metrics/observe-locks.ts';
 import { statsByName } from '../metrics/stats-by-name.ts';
 
-/** Records metrics of a `Locks`. Returns the function that ends this. */
+/** Records metrics of a `Locks`. Returns a function that stops this. */
 export function recordLockMetrics(meter: Meter, locks: Locks, names: LockNames): () => void {
   const histogram = (name: string, description: string, buckets: readonly number[]) =>
     meter.createHistogram(`reenlock.${name}`, {
@@ -47,7 +47,7 @@ function observeGauges(meter: Meter, locks: Locks, names: LockNames): () => void
       [meter.createObservableGauge(`reenlock.${otel}`, { description, unit }), read] as const,
   );
   const all = observed.map(([gauge]) => gauge);
-  // The SDK repeats the last value of a lock that is not observed any more: it must hear of the zero.
+  // The SDK repeats the last value of a lock that is no longer observed: report a zero.
   const known = new Set<string>();
   const observe: Parameters<Meter['addBatchObservableCallback']>[0] = (result) => {
     const byName = statsByName(locks, names);

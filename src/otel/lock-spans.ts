@@ -3,14 +3,14 @@ import { outsideRequests, systemClock, type Timer } from '../core/base/clock.ts'
 import { type AcquireMessage, isLockError, type LockEvent, type LockLostError, type Locks } from '../core/index.ts';
 import type { LockNames } from '../metrics/lock-names.ts';
 
-/** After so long a waiter asks who blocks it, if that is not known in this process. */
+/** After this time a waiter asks the store for the holder that blocks it, if this process does not know it. */
 const askAfterMs = 1_000;
 
 interface AcquireSpan {
   readonly span: OpenTelemetry.Span;
   /** Where the acquire was called: its span and that of the hold are siblings there. */
   readonly caller: OpenTelemetry.Context;
-  /** Asks who blocks it. Started when it waits, cancelled at its end. */
+  /** Asks for the holder that blocks it. Started when it waits, cancelled at its end. */
   timer?: Timer;
 }
 
@@ -19,7 +19,7 @@ interface HoldSpan {
   readonly lock: string;
 }
 
-/** The spans of the acquires and holds of one `Locks` that are not over. */
+/** The open spans of the acquires and holds of one `Locks`. */
 export class LockSpans {
   readonly #api: typeof OpenTelemetry;
   readonly #tracer: OpenTelemetry.Tracer;
@@ -47,7 +47,7 @@ export class LockSpans {
     this.#showsKeys = showsKeys;
   }
 
-  /** Returns the context in which the store is asked. */
+  /** Returns the context for the store call. */
   startAcquire(message: AcquireMessage): OpenTelemetry.Context {
     const caller = this.#api.context.active();
     const attributes = { ...this.#attributesOf(message), 'reenlock.lock.caller': message.caller };
@@ -68,7 +68,7 @@ export class LockSpans {
     this.#end(span, error, outcome === 'refused' && !isStoreError(error));
   }
 
-  /** Says who blocks an acquire: by links to holds of this process; else, after a while, by the trace and branch that the store names. */
+  /** Records which holder blocks an acquire: as links to holds of this process, or later as the trace and branch in the store. */
   waits(event: LockEvent): void {
     const acquire = this.#acquires.get(event.holdId);
     if (acquire === undefined) return;
@@ -100,7 +100,7 @@ export class LockSpans {
     this.#end(hold.span, error);
   }
 
-  /** Ends all spans as they are: what they are about goes on unseen. */
+  /** Ends all spans as they are, although their acquires and holds go on. */
   endAll(): void {
     for (const { span, timer } of this.#acquires.values()) {
       timer?.cancel();
@@ -134,7 +134,7 @@ export class LockSpans {
   async #nameHolder({ span, caller }: AcquireSpan, { key, category }: LockEvent): Promise<void> {
     const { context, trace } = this.#api;
     const inspect = () => this.#locks.inspect(key, { category });
-    // A failure is told by the event `storeError`.
+    // A failure emits `storeError`.
     const info = await context.with(trace.setSpan(caller, span), inspect).catch(() => undefined);
     const [holder] = info?.holds ?? [];
     if (holder === undefined || !span.isRecording()) return;

@@ -6,8 +6,8 @@ import type { LockNames } from '../metrics/lock-names.ts';
 import { LockSpans } from './lock-spans.ts';
 
 /**
- * Makes spans of the acquires and holds of a `Locks`. Returns the function that ends this, and the spans that are open. The
- * channel tells of acquires in the async context of their callers; events tell of holds, in anybody's.
+ * Creates spans for the acquires and holds of a `Locks`. Returns a function that stops this and ends the open spans. The channel
+ * reports acquires in the async context of their callers; events report holds in any context.
  */
 export function traceLocks(
   api: typeof OpenTelemetry,

@@ -79,7 +79,7 @@ export function collectLockMetrics(locks: Locks, options?: LockMetricsOptions): 
   const refusedHeaders = counter('trace_header_refused', help.refusedHeaders, 'reason');
 
   const stopObserving = observeLocks(locks, names, {
-    // A counter that is born as 1 has not increased, for Prometheus: an alert would miss the first loss.
+    // For Prometheus, a counter that starts at 1 has not increased: an alert would miss the first loss.
     onLock: (labels) => {
       holds.zero({ ...labels, outcome: 'lost' });
       acquires.zero({ ...labels, outcome: 'deadlock' });

@@ -1,7 +1,7 @@
-// Making nodes of the page.
+// Creates nodes of the page.
 
 /**
- * An element whose content is text, whatever it says.
+ * An element whose content is text, never markup.
  * @template {keyof HTMLElementTagNameMap} Name
  * @param {Name} name
  * @param {string} className
@@ -14,8 +14,8 @@ export function make(name, className, text = '') {
 }
 
 /**
- * A time that goes on: `Panel` writes it.
- * @param {string} holdId Whose time it is.
+ * A running time, which `Panel` updates.
+ * @param {string} holdId The hold or waiter that it belongs to.
  * @param {'time' | 'time left'} className
  */
 export function makeTime(holdId, className = 'time') {

@@ -1,4 +1,4 @@
-// The stream of what changes, and its connection: it is made again whenever it is lost.
+// The stream of changes. Its connection is opened again whenever it is lost.
 
 /**
  * @typedef {import('../lock-row.ts').LockRow} LockRow
@@ -12,7 +12,7 @@
  * @property {(state: State, retryMs?: number) => void} onState
  */
 
-/** The server says something every ten seconds: after so long without a word the connection is dead. */
+/** The server sends a message every ten seconds: after this time without one, the connection is dead. */
 const silenceMs = 30_000;
 const firstRetryMs = 500;
 const maxRetryMs = 10_000;

@@ -1,4 +1,4 @@
-// What is shown of all locks: by words, by category, or only those that somebody waits for.
+// Filters the locks: by words, by category, or only those with waiters.
 
 import { counted } from './format.mjs';
 
@@ -21,7 +21,7 @@ export class Filters {
       onChange({ text: this.#text.value, category, isContended: this.#contended.checked });
     });
     document.addEventListener('keydown', (event) => {
-      // As on many pages with a list; not while something is being written.
+      // As on many pages with a list; not while the user is typing.
       if (event.key !== '/' || event.target instanceof HTMLInputElement || event.ctrlKey || event.metaKey) return;
       event.preventDefault();
       this.#text.focus();
@@ -35,14 +35,14 @@ export class Filters {
   offer(name) {
     if (this.#categories.has(name)) return;
     this.#categories.add(name);
-    // All of them have the value '', so that one of an empty name needs another.
+    // The entry for all categories has the value '', so the one without a name needs another.
     const option = new Option(name === '' ? 'Without' : name, `=${name}`);
     const after = [...this.#category.options].slice(1).find(({ value }) => value > option.value);
     this.#category.add(option, after ?? null);
   }
 
   /**
-   * Says how many locks there are, and why there are none.
+   * Shows how many locks there are, and why there are none.
    * @param {number} shown
    * @param {number} all
    */

@@ -1,7 +1,7 @@
 // Numbers, times and branches as people read them.
 
 /**
- * A duration, in the two largest units that matter. Below ten seconds with tenths: most locks live that short.
+ * A duration, in its two largest units. Below ten seconds with tenths, since most locks are that short.
  * @param {number} ms
  */
 export function duration(ms) {

@@ -1,4 +1,4 @@
-// Who holds a lock: a card each. What a trace has more than one of, holds or waits, stands as the tree of its branches.
+// The holders of a lock, a card for each. Several holds or waits of one trace are shown as the tree of its branches.
 
 import { make, makeTime } from './dom.mjs';
 import { branchNames, counted } from './format.mjs';
@@ -10,7 +10,7 @@ import { branchNames, counted } from './format.mjs';
  */
 
 /**
- * Who holds the lock, and what waits within the same traces.
+ * The holders of the lock, and the waiters within the same traces.
  * @param {Lock} lock
  * @param {number} maxWaiters How many waiters to look at.
  * @returns {HTMLElement[]}
@@ -19,7 +19,7 @@ export function holders({ holds, waiters, localWaiters, permits }, maxWaiters) {
   if (holds.length + localWaiters.length === 0) {
     return [make('p', 'nobody', 'Nobody. It is free, or its next holder is about to take it.')];
   }
-  /** What makes the entries of each tree, by trace, or by the name of a detached hold. @type {Map<string, ((isAlone: boolean) => Entry)[]>} */
+  /** Functions that create the entries of each tree, by trace, or by the name of a detached hold. @type {Map<string, ((isAlone: boolean) => Entry)[]>} */
   const families = new Map();
   const family = (/** @type {string} */ name) => families.get(name) ?? families.set(name, []).get(name) ?? [];
   for (const hold of holds) {
@@ -96,7 +96,7 @@ function around(branch) {
 /**
  * @param {Hold} hold
  * @param {number | undefined} permits
- * @param {boolean} isAlone Whether nothing else says its trace.
+ * @param {boolean} isAlone Whether nothing else shows its trace.
  */
 function card({ traceId, branch, route, instance, isDetached, mode, fence, holdId }, permits, isAlone) {
   const list = make('dl', 'holder');
@@ -143,7 +143,7 @@ function meaningOf(mode, permits) {
 }
 
 /**
- * A term and what it says.
+ * A term and its value.
  * @param {string} term
  * @param {HTMLElement} value
  */

@@ -1,4 +1,4 @@
-// One line of the table. What happens to its lock is written once, its times again and again while it is seen.
+// One line of the table. Changes of its lock are written once, its times again and again while it is visible.
 
 import { make } from './dom.mjs';
 import { branchPath, counted, duration, shortBranch } from './format.mjs';
@@ -30,7 +30,7 @@ export class Line {
     const key = make('th', 'cell key-cell');
     key.scope = 'row';
     key.append(this.#button, this.#category);
-    // What the head of a column says, for cards, which have none.
+    // The head of the column, for the layout of cards, which has none.
     this.#holder.dataset.label = 'held by';
     this.#instance.dataset.label = 'instance';
     this.#held.dataset.label = 'held';
@@ -90,7 +90,7 @@ export class Line {
 }
 
 /**
- * A text that is the same is left alone.
+ * Leaves an equal text alone.
  * @param {Node} node
  * @param {string} text
  */

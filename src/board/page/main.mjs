@@ -1,4 +1,4 @@
-// Puts the page together: what the stream brings goes into the table, what is chosen there into the panel.
+// Puts the page together: the stream fills the table, and a selection there fills the panel.
 
 import { follow } from './feed.mjs';
 import { Filters } from './filters.mjs';
@@ -15,7 +15,7 @@ import { LockTable } from './table.mjs';
  */
 
 const tickMs = 500;
-/** How often the lock in the panel is asked for, beside when it changes. */
+/** How often the lock in the panel is fetched, even if it does not change. */
 const lookMs = 2_000;
 
 class Page {
@@ -62,7 +62,7 @@ class Page {
   /** @param {Update} update */
   #update({ nowMs, isFirst, rows, gone, status }) {
     this.#offsetMs = nowMs - performance.now();
-    // After a new connection all rows come again.
+    // A new connection sends all rows again.
     if (isFirst) for (const { id } of this.#table.rows) this.#table.delete(id);
     for (const row of rows) this.#table.set(row);
     for (const id of gone) this.#table.delete(id);
@@ -78,7 +78,7 @@ class Page {
   }
 
   /**
-   * Shows a lock in the panel. The address of the page names it, so that it can be sent to somebody.
+   * Shows a lock in the panel. The address of the page names it and can be shared.
    * @param {string} id
    */
   #select(id) {
@@ -128,7 +128,7 @@ function tellStatus({ scanned, total, isFull, canList, failedMs }) {
   find('scan').textContent = canList ? `Scanned ${done}${of} names` : '';
   const notes = [];
   if (failedMs !== undefined) {
-    notes.push(`The lock store has not answered for ${duration(failedMs)}. What is shown is old.`);
+    notes.push(`The lock store has not replied for ${duration(failedMs)}. This page is out of date.`);
   }
   if (!canList) notes.push('This store can’t list its locks: only those that this process has used are shown.');
   if (isFull) notes.push('There are more locks than the board keeps. Some are missing.');

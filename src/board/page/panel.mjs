@@ -1,4 +1,4 @@
-// One lock in full: all who hold it, and all who wait for it in the order of their turns.
+// One lock in full: all holders, and all waiters in the order of their turns.
 
 import { make, makeTime } from './dom.mjs';
 import { branchNames, branchPath, counted, duration } from './format.mjs';
@@ -9,7 +9,7 @@ import { holders } from './holders.mjs';
  * @typedef {Lock['waiters'][number]} Waiter
  */
 
-/** More would be read by nobody. */
+/** Nobody would read more. */
 const maxWaiters = 200;
 
 export class Panel {
@@ -21,7 +21,7 @@ export class Panel {
   #holders = element('holders');
   #waiters = element('waiters');
   #waitersTitle = element('waiters-title');
-  /** What is shown of whom: while it is the same, only times change. */
+  /** The shown content without its times: while it is equal, only times are updated. */
   #shown = '';
   /** When the lock was looked at, on the clock of this page. */
   #lookedAt = 0;
@@ -72,7 +72,7 @@ export class Panel {
   }
 
   /**
-   * Asks the store. A look that another one has overtaken shows nothing.
+   * Asks the store. A reply to an earlier look shows nothing.
    * @param {string} id
    */
   async look(id) {
@@ -88,7 +88,7 @@ export class Panel {
     this.#release.disabled = lock.holds.length === 0;
   }
 
-  /** Lets the times go on. */
+  /** Updates the times. */
   tick() {
     const passedMs = performance.now() - this.#lookedAt;
     for (const { node, since, until } of this.#times) {

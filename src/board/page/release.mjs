@@ -55,7 +55,7 @@ export class ReleaseDialog {
     const lock = this.#lock;
     if (lock === undefined) return;
     this.#confirm.disabled = true;
-    const refusal = await release(lock, this.#reason.value).catch(() => 'The server does not answer. Try again.');
+    const refusal = await release(lock, this.#reason.value).catch(() => 'The server does not reply. Try again.');
     if (refusal === undefined) {
       this.#dialog.close();
       this.#onDone(`${lock.key} was released`);
@@ -67,7 +67,7 @@ export class ReleaseDialog {
 }
 
 /**
- * Resolves with why it was refused; with nothing once the lock is released.
+ * Resolves with the reason of a refusal; with undefined once the lock is released.
  * @param {Lock} lock
  * @param {string} reason
  * @returns {Promise<string | undefined>}

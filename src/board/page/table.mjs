@@ -1,5 +1,5 @@
-// The table: a line for each lock that matches the filter, in order. A change touches the lines that it is about, the clock
-// those that are seen.
+// The table: a sorted line for each lock that matches the filter. A change updates its own lines, the clock those that are
+// visible.
 
 import { branchPath } from './format.mjs';
 import { Line } from './line.mjs';
@@ -9,19 +9,19 @@ import { Line } from './line.mjs';
  * @typedef {'key' | 'holder' | 'instance' | 'held' | 'lease' | 'waiters' | 'wait'} Column
  * @typedef {object} Entry
  * @property {LockRow} row
- * @property {string} words What the filter looks through.
+ * @property {string} words The text that the filter searches.
  * @property {Line | undefined} line
  * @property {boolean} isSeen
  * @property {boolean} isGone Released while the pointer was over the table.
  */
 
-/** More would be scrolled through by nobody. */
+/** Nobody would scroll through more. */
 const maxLines = 1000;
-/** How many lines one frame makes: all together they would hold the page up. */
+/** How many lines one frame creates: all together they would block the page. */
 const linesPerFrame = 100;
 
 /**
- * What a column is sorted by, the longest time as the greatest; undefined comes last.
+ * The sort key of a column, the longest time as the greatest; undefined is last.
  * @type {Record<Column, (row: LockRow) => string | number | undefined>}
  */
 const values = {
@@ -36,7 +36,7 @@ const values = {
 const texts = new Set(['key', 'holder', 'instance']);
 
 export class LockTable {
-  /** Called with how many locks are shown, of how many, whenever that may have changed. @type {(shown: number, all: number) => void} */
+  /** Called with the numbers of shown and of all locks, whenever they may have changed. @type {(shown: number, all: number) => void} */
   onRender = () => {};
   /** @type {Map<string, Entry>} */
   #entries = new Map();
@@ -51,7 +51,7 @@ export class LockTable {
   /** @type {(entry: Entry) => boolean} */
   #filter = () => true;
   #isDue = false;
-  /** Whether the pointer is over the lines: none of them moves then, so that the one under it stays. */
+  /** Whether the pointer is over the lines: then none of them moves away from under it. */
   #isStill = false;
   #watcher = new IntersectionObserver((seen) => {
     for (const { target, isIntersecting } of seen) this.#see(target, isIntersecting);
@@ -133,7 +133,7 @@ export class LockTable {
     this.#entries.get(id)?.line?.focus();
   }
 
-  /** Lets the times go on in the lines that are seen. */
+  /** Updates the times in the visible lines. */
   tick() {
     const now = this.#now();
     for (const { isSeen, line, row } of this.#entries.values()) if (isSeen) line?.tick(row, now);
@@ -175,7 +175,7 @@ export class LockTable {
   #compare(a, b) {
     const { column, isDescending } = this.#order;
     const byColumn = compare(values[column](a), values[column](b), isDescending);
-    // The longest hold first, then by name: a line stays where it is while nothing happens to its lock.
+    // The longest hold first, then by name: a line stays in place while its lock does not change.
     return byColumn || compare(values.held(a), values.held(b), true) || compare(a.id, b.id, false);
   }
 
