@@ -89,7 +89,7 @@ export class TracedRequest implements ResponseEvents {
   onClientDisconnected(): void {
     this.scope.abort(new DOMException('The client disconnected', 'AbortError'));
     const why =
-      'The lock was lost: the client had disconnected, and the handler had not ended its response within abortGraceMs, which it must do also then';
+      'The lock was lost: the client had disconnected, and the handler must end the response then too, but did not within abortGraceMs';
     this.#grace = this.scope.runtime.clock.after(this.#graceMs, () => this.scope.abandon(why));
   }
 

@@ -14,7 +14,7 @@ export class CallSite {
   get frames(): readonly string[] {
     const frames = this.stack?.split('\n').filter((line) => line.startsWith('    at ')) ?? [];
     // The first frames are of this package. In a bundle, its folder can't be recognized.
-    const folder = /[^\s(]+[\\/](?=core[\\/]lock[\\/])/.exec(frames[0] ?? '')?.[0];
+    const folder = /[^\s(]+[\\/](?=(core|http)[\\/])/.exec(frames[0] ?? '')?.[0];
     const first = frames.findIndex((frame) => folder === undefined || !frame.includes(folder));
     return first < 0 ? frames : frames.slice(first);
   }

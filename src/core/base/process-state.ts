@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import type { CallSite } from './call-site.ts';
 import { helpPage } from './help-page.ts';
 
 /**
@@ -19,6 +20,8 @@ interface ProcessState {
   readonly faultListeners: Set<object>;
   /** The subjects of the warnings so far, by code. */
   readonly warned: Map<string, Set<string>>;
+  /** Keys that were not in their plain spelling, by that: model/key-spelling.ts. */
+  readonly spellings: Map<string, string>;
 }
 
 const slot = Symbol.for('reenlock');
@@ -39,6 +42,7 @@ export function processState(): ProcessState {
     created: new Set(),
     faultListeners: new Set(),
     warned: new Map(),
+    spellings: new Map(),
   };
   holder[first === undefined ? slot : ownSlot] = state;
   return state;
@@ -49,12 +53,14 @@ const maxWarningsPerCode = 100;
 
 /**
  * Warns the operator, with a code and a link to its page: once in this process's life, or once for each `subject`, such as a
- * route.
+ * route. `siteOf` returns where the application made the call, if its code did; the warning shows that line.
  */
-export function warnOnce(code: string, message: string, subject = ''): void {
+export function warnOnce(code: string, message: string, subject = '', siteOf?: () => CallSite | undefined): void {
   const { warned } = processState();
   const subjects = warned.get(code) ?? new Set();
   if (subjects.has(subject) || subjects.size >= maxWarningsPerCode) return;
   warned.set(code, subjects.add(subject));
-  process.emitWarning(message, { type: 'ReenlockWarning', code, detail: `See ${helpPage(code)}` });
+  const [line] = siteOf?.()?.frames ?? [];
+  const detail = `${line === undefined ? '' : `${line}\n`}See ${helpPage(code)}`;
+  process.emitWarning(message, { type: 'ReenlockWarning', code, detail });
 }

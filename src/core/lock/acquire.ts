@@ -205,7 +205,7 @@ class Acquisition implements AcquireTask {
     const first = firstHold(this.work, this, granted);
     this.work.scope.holds.removePending(this);
     // A batch limits its first call.
-    if (this.firstCallTimeoutMs === undefined) warnOfManyKeys(scope.holds.all.length);
+    if (this.firstCallTimeoutMs === undefined) warnOfManyKeys(scope.holds.all.length, this.callSite);
     reportGranted(scope.runtime.events, this, granted, isOverlap);
     const { joined } = this;
     // If an ancestor has released it meanwhile, that is no loss.

@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
+import { CallSite } from '../base/call-site.ts';
 import { warnOnce } from '../base/process-state.ts';
 import { LockConfigError, LockKeyError } from './errors.ts';
+import { warnOfSpellings } from './key-spelling.ts';
 
 /** One key: `42`, `42n` and `'42'` are the same. */
 export type LockKey = string | number | bigint;
@@ -167,8 +169,10 @@ export function checkedName(
       'LOCK_KEY_SEGMENT',
       `Expected each part of a lock key to have a value, got \`${form}\`${onRoute(route)}: the value for "${suspect}" was probably missing, so unrelated work may share this lock`,
       route ?? form,
+      route === undefined ? () => new CallSite(checkedName) : undefined,
     );
   }
+  warnOfSpellings(name.key, category, formOf);
   return name;
 }
 

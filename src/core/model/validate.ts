@@ -1,5 +1,7 @@
+import { CallSite } from '../base/call-site.ts';
 import { maxTimerMs } from '../base/clock.ts';
 import { isPromise } from '../base/maybe-promise.ts';
+import { warnOnce } from '../base/process-state.ts';
 import { otherName, valueOfOption } from './did-you-mean.ts';
 import { LockConfigError } from './errors.ts';
 
@@ -8,6 +10,8 @@ export interface Rule {
   readonly expected: string;
   /** Describes the wrong value for the message, if it may be a secret. */
   readonly got?: (value: unknown) => string;
+  /** Whether a value that is accepted was probably meant in seconds. */
+  readonly looksLikeSeconds?: (value: unknown) => boolean;
   /** What was probably meant by the wrong value. */
   readonly hint?: (value: unknown) => string | undefined;
   accepts(value: unknown): boolean;
@@ -36,7 +40,20 @@ export const millisecondsOrInfinity: Rule = {
   expected: `a whole number of milliseconds, 0 to ${maxTimerMs}, or Infinity`,
   accepts: (value) => value === Number.POSITIVE_INFINITY || milliseconds(0).accepts(value),
   hint: inSeconds,
+  looksLikeSeconds: (value) => usualSeconds.has(value),
 };
+
+/** Waits of so many milliseconds end in a call to the store; of so many seconds, they are what people write. */
+const usualSeconds: ReadonlySet<unknown> = new Set([2, 3, 5, 10, 15, 30, 45, 60, 90]);
+
+function warnOfSeconds(name: string, value: unknown): void {
+  warnOnce(
+    'LOCK_SECONDS',
+    `Expected \`${name}\` to be a number of milliseconds, got \`${value}\`: did you mean seconds? Write \`${value}_000\``,
+    `${name} ${value}`,
+    () => new CallSite(checkOptions),
+  );
+}
 
 function inSeconds(value: unknown): string | undefined {
   const [, amount, unit = ''] = (typeof value === 'string' && /^\s*(\d+)\s*(ms|s|m|min)\s*$/.exec(value)) || [];
@@ -126,7 +143,9 @@ export function checkOptions<T extends object, N extends keyof T & string = neve
       const got = `\`${name}\`${ofClass(options as T)}${meant() || otherName(name, rules, where)}`;
       throw new LockConfigError(`Expected the options of ${where} to be among ${names.join(', ')}, got ${got}`);
     }
-    checkValue(`\`${name}\``, value, (rules as Record<string, Rule>)[name] as Rule);
+    const rule = (rules as Record<string, Rule>)[name] as Rule;
+    checkValue(`\`${name}\``, value, rule);
+    if (rule.looksLikeSeconds?.(value)) warnOfSeconds(name, value);
     checked[name] = value;
   }
   for (const name of needed) checkValue(`\`${name}\``, checked[name], rules[name]);

@@ -1,3 +1,4 @@
+import { CallSite } from '../base/call-site.ts';
 import { warnOnce } from '../base/process-state.ts';
 import type { Grant } from '../lease/grant.ts';
 import type { Events } from '../model/events.ts';
@@ -9,6 +10,7 @@ export function warnOfLateWork(route: string | undefined): void {
     'LOCK_LATE_WORK',
     `Expected the work of a guarded request to end before its response, got calls after its guard had released the lock${onRoute(route)}: await the work before you respond, or pass it to \`hold.waitUntil\``,
     route,
+    () => new CallSite(warnOfLateWork),
   );
 }
 
@@ -24,11 +26,13 @@ export function warnOfOverlap(): void {
 const manyKeys = 100;
 
 /** A request or job takes very many keys, one after the other. */
-export function warnOfManyKeys(held: number): void {
+export function warnOfManyKeys(held: number, callSite: CallSite | undefined): void {
   if (held !== manyKeys) return;
   warnOnce(
     'LOCK_MANY_KEYS',
     `Expected a request or job that needs many keys to acquire them together, got one that holds ${manyKeys} and has acquired the last one alone: \`lock.runAll\` and \`lock.acquireAll\` make fewer calls, and can't deadlock`,
+    undefined,
+    () => callSite,
   );
 }
 
