@@ -1,0 +1,125 @@
+import { execFileSync } from 'node:child_process';
+import { Redis } from 'ioredis';
+import * as core from 'reenlock';
+import { createLocks, type LockError, type LockStore, type Locks, lock, runInTrace } from 'reenlock';
+import { RedisStore } from 'reenlock/redis';
+import { watchLeaks } from '../support/processes/leaks.ts';
+import { useRedis } from '../support/redis/redis-stage.ts';
+import { root } from './markdown.ts';
+
+watchLeaks();
+
+// What fails in a job is in `wrong-uses.test.ts`, what fails with a request in `wrong-requests.test.ts`.
+describe('What a wrong set-up says', () => {
+  const built: Locks[] = [];
+  afterEach(async () => {
+    await Promise.all(built.splice(0).map((locks) => locks.close({ drainMs: 0 })));
+  });
+  const client = new Redis({ lazyConnect: true });
+
+  it.each<[use: string, call: () => unknown, says: RegExp]>([
+    [
+      'a name that another subpath has',
+      () => Reflect.construct((core as Record<string, unknown>).RedisStore as () => void, [{ client }]),
+      /^Expected `RedisStore` to be imported from `reenlock\/redis`, got it from `reenlock`$/,
+    ],
+    [
+      'a client for the options of a store',
+      () => new RedisStore(client as never),
+      /^Expected the options of RedisStore to be among `client`, .*, got `\w+` of an object of class \w+\. Did you mean `new RedisStore\(\{ client \}\)`\?$/,
+    ],
+    [
+      'a store for the options of `createLocks`',
+      () => createLocks(new RedisStore({ client }) as never),
+      /^Expected the options of createLocks to be among .*, got `\w+` of an object of class RedisStore\. Did you mean `createLocks\(\{ store \}\)`\?$/,
+    ],
+    [
+      'the client of a store among the options of `createLocks`',
+      () => createLocks({ client } as never),
+      /^Expected the options of createLocks to be among .*, got `client`\. Did you mean `createLocks\(\{ store: new RedisStore\(\{ client \}\) \}\)`\?$/,
+    ],
+    [
+      'the prefix of a store among the options of `createLocks`',
+      () => createLocks({ prefix: 'app' } as never),
+      /^Expected the options of createLocks to be among .*, got `prefix`\. Did you mean `createLocks\(\{ store: new RedisStore\(\{ client, prefix: '…' \}\) \}\)`\?$/,
+    ],
+    [
+      'a `Locks` that nobody is given',
+      () => {
+        built.push(createLocks());
+        return runInTrace(() => lock.acquire('key'));
+      },
+      /^Expected a default `Locks`, got only one that `createLocks` returned\. Pass it as `\{ locks \}` to `traceContext` or `runInTrace`, or create it with `configureLocks`$/,
+    ],
+    ...(['prom-client', '@opentelemetry/api', '@nestjs/common'] as const).map(
+      (peer) =>
+        [
+          `${peer} that is not installed`,
+          () => withoutPeer(peer),
+          new RegExp(`^Expected \`${peer}\` to be installed for \`reenlock/\\w+\`, got none: npm install ${peer}$`),
+        ] as [string, () => unknown, RegExp],
+    ),
+  ])('%s: the error says what was expected, what came and what to do, and where', async (_, call, says) => {
+    const error: unknown = await (async () => call())().catch((reason: unknown) => reason);
+    expect(error).toMatchObject({ name: 'LockConfigError', code: 'ERR_LOCK_CONFIG' });
+    const { message, stack } = error as LockError;
+    expect(message).toMatch(says);
+    expect(stack).toContain('wrong-setups.test.ts');
+  });
+
+  it.each(['reenlock/ioredis', 'reenlock/postgresql', 'reenlock/dist/core/index.js'])(
+    'A subpath that does not exist, %s: Node says which file has the right ones, and which file asked',
+    (subpath) => {
+      const code = `import '${subpath}'`;
+      const run = () => execFileSync('node', ['--input-type=module', '-e', code], { cwd: root, stdio: 'pipe' });
+      expect(run).toThrow(
+        new RegExp(
+          `Package subpath '\\./${subpath.slice(9)}' is not defined by "exports" in .*package\\.json imported from `,
+        ),
+      );
+    },
+  );
+});
+
+/** Uses the subpath that needs a peer as if it were not installed. */
+async function withoutPeer(peer: 'prom-client' | '@opentelemetry/api' | '@nestjs/common'): Promise<void> {
+  await jest.isolateModulesAsync(async () => {
+    jest.doMock(peer, () => {
+      throw new Error(`Cannot find module '${peer}'`);
+    });
+    try {
+      const locks = {} as Locks;
+      if (peer === 'prom-client') (await import('reenlock/prometheus')).collectLockMetrics(locks);
+      else if (peer === '@opentelemetry/api') (await import('reenlock/otel')).instrumentLocks(locks);
+      else await import('reenlock/nest');
+    } finally {
+      jest.dontMock(peer);
+    }
+  });
+}
+
+describe('What a store that does not work says', () => {
+  const stage = useRedis();
+
+  it.each<[use: string, options: () => object, cause: RegExp]>([
+    ['no server', () => ({ port: 1 }), /ECONNREFUSED/],
+    ['a wrong password', () => ({ port: stage.server.port, username: 'nobody', password: 'wrong' }), /^WRONGPASS/],
+  ])('%s: the error says what was not sent, and where, and its cause says why', async (_, options, cause) => {
+    const client = new Redis({ ...options(), disconnectTimeout: 0 });
+    await new Promise((resolve) => client.on('error', resolve));
+    const store: LockStore = new RedisStore({ client });
+    const locks = createLocks({ store });
+    const error: unknown = await runInTrace(() => lock.acquire('key'), { locks }).catch((reason: unknown) => reason);
+    await locks.close({ drainMs: 0 });
+    client.disconnect();
+    expect(error).toMatchObject({
+      message: 'The lock store has no connection: acquire was not sent',
+      code: 'ERR_LOCK_STORE',
+      status: 503,
+      outcome: 'not-applied',
+      key: 'key',
+      cause: { message: expect.stringMatching(cause) },
+    });
+    expect((error as LockError).stack).toContain('wrong-setups.test.ts');
+  });
+});
