@@ -11,7 +11,7 @@ import type { AcquireOptions, Hold } from '../model/types.ts';
 import { checkOptions, type Rules } from '../model/validate.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { cancellationError } from '../scope/cancellation.ts';
-import type { Scope } from '../scope/scope.ts';
+import type { Branch, Scope } from '../scope/scope.ts';
 import { requestOf } from './acquire.ts';
 import { firstHold } from './hold.ts';
 import { ownBranch } from './lock.ts';
@@ -23,8 +23,8 @@ const { leaseMs, renew, maxHoldMs, reentrant } = acquireRules;
 const resumeRules: Rules<ResumeOptions> = { leaseMs, renew, maxHoldMs, reentrant };
 
 /**
- * Makes a detached hold a hold of the current request or job, which may extend, release or detach it. Its lease is then `leaseMs`, and
- * is renewed. It gets a new fence, and the token can't be used again. If several calls use one token, only one of them gets the hold.
+ * Makes a detached hold a hold of the current branch of the request or job, as `acquire` does. It may be extended, released or detached
+ * again. Its lease is then `leaseMs`, and is renewed. It gets a new fence, and the token can't be used again. If several calls use one token, only one of them gets the hold.
  *
  * Rejects with `HoldTokenError` if the token belongs to no hold: its lease has expired, it was resumed before, or `detach` did not
  * return it. Rejects with `LockStoreError` if the store did not reply: with the outcome `not-applied` you can use the token again,
@@ -47,31 +47,34 @@ export async function resumeHold(token: string, options?: ResumeOptions): Promis
   const checked = checkOptions(options, resumeRules, 'resumeHold');
   const detached = readToken(token);
   if (detached === undefined) throw new HoldTokenError();
-  return resume(ownBranch(detached.name).scope, detached, checked);
+  return resume(ownBranch(detached.name), detached, checked);
 }
 
-function resume(scope: Scope, detached: DetachedHold, options: ResumeOptions): Promise<Hold> {
+function resume(branch: Branch, detached: DetachedHold, options: ResumeOptions): Promise<Hold> {
   const callSite = new CallSite(resume);
-  return failAt(callSite, resumeAt(callSite, scope, detached, options));
+  return failAt(callSite, resumeAt(callSite, branch, detached, options));
 }
 
 async function resumeAt(
   callSite: CallSite,
-  scope: Scope,
+  branch: Branch,
   { name, request: from }: DetachedHold,
   options: ResumeOptions,
 ): Promise<Hold> {
+  const { scope } = branch;
   const { client, acquires, events, settings: defaults } = scope.runtime;
   assertTransferable(client.capabilities, name);
   const settings = acquireSettings(defaults, { ...options, ...termsOf(from) });
   assertGrantable(settings.leaseMs, client.capabilities);
   assertOpen(scope, name);
-  const request = requestOf(scope.root, name, settings);
+  const request = requestOf(branch, name, settings);
+  const pending = { work: branch, request, settings };
   acquires.inFlight.begin();
+  scope.holds.addPending(pending);
   try {
     const granted = await transfer(scope.runtime, name, from, request, settings.leaseMs);
     if (granted === undefined) throw new HoldTokenError(name);
-    const hold = firstHold(scope.root, { name, request, settings, callSite }, granted);
+    const hold = firstHold(branch, { name, request, settings, callSite }, granted);
     events.emit('resumed', { ...eventOf(hold.grant), fence: hold.grant.fence });
     try {
       // The request may have ended meanwhile.
@@ -82,6 +85,7 @@ async function resumeAt(
     }
     return hold;
   } finally {
+    scope.holds.removePending(pending);
     acquires.inFlight.end();
   }
 }

@@ -9,6 +9,7 @@ import {
   lock,
   resumeHold,
 } from '../../../src/core/index.ts';
+import { gate } from '../../support/gate.ts';
 import { pathOf } from '../../support/path-of.ts';
 import { coreTests, outcomeOf, queued, taken } from '../../support/stores/set-up.ts';
 
@@ -67,6 +68,58 @@ describe('A detached hold', () => {
     await waiting.settled;
     expect(waiting.value).toMatchObject({ fence: resumed.fence });
     expect(stranger.state).toBe('pending');
+  });
+
+  it('belongs to the branch that resumes it: its nested calls enter, and other branches of the request wait', async () => {
+    const setup = setUp();
+    const token = await detached(setup);
+    const log: string[] = [];
+    const work = (name: string) => async (): Promise<void> => {
+      log.push(`${name} begins`);
+      await setup.clock.advance(100);
+      log.push(`${name} ends`);
+    };
+    await setup.job().in(() => {
+      const resuming = lock.run('other', async () => {
+        const hold = await resumeHold(token);
+        await lock.run('key', work('nested'));
+        await work('resumed')();
+        await hold.release();
+      });
+      return Promise.all([lock.run('key', work('sibling')), resuming]);
+    });
+    expect(log).toEqual([
+      'nested begins',
+      'nested ends',
+      'resumed begins',
+      'resumed ends',
+      'sibling begins',
+      'sibling ends',
+    ]);
+  });
+
+  it('If two branches of one bare trace id want it, the second one waits while the first one resumes it', async () => {
+    const setup = setUp();
+    const token = await detached(setup);
+    const job = setup.job('bare');
+    const open = setup.store.gate('transfer');
+    const work = gate();
+    const resuming = job.in(() =>
+      lock.run('other', async () => {
+        const hold = await resumeHold(token);
+        await work;
+        await hold.release();
+      }),
+    );
+    await setup.clock.settle();
+    const second = outcomeOf(job.in(() => lock.run('key', async () => undefined)));
+    open();
+    await setup.clock.settle();
+    expect(second.state).toBe('pending');
+    work.open();
+    await resuming;
+    await second.settled;
+    expect(second.state).toBe('fulfilled');
   });
 
   it('is not renewed: its lease alone ends it, and then its waiter gets the key and its token is refused', async () => {
