@@ -3,6 +3,6 @@
 export type { PostgresClient, PostgresPool, PostgresPoolClient, PostgresResult } from './postgres/pool.ts';
 export { PostgresStore, type PostgresStoreOptions } from './postgres/postgres-store.ts';
 
-// For migrations of one's own.
+// For your own migrations.
 
 export { postgresSchema } from './postgres/migration.ts';

@@ -19,6 +19,6 @@ export type { PostgresClient, PostgresPool, PostgresPoolClient, PostgresResult }
 export { type NodeOutcome, QuorumFailure } from './quorum/errors.ts';
 export { QuorumStore, type QuorumStoreOptions } from './quorum/quorum-store.ts';
 
-// For a store of one's own that has no queue.
+// For your own store, if it has no queue.
 
 export { RetryingStore } from './retrying/retrying-store.ts';

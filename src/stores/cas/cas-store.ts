@@ -20,9 +20,9 @@ import { checkOptions, milliseconds, objectWith, text } from '../../core/model/v
 import type { CasAdapter } from './adapter.ts';
 import { RecordUpdates } from './record-updates.ts';
 
-/** Which server keeps the locks, with which prefix, and how long an operation may take. */
+/** The options of a `CasStore`. */
 export interface CasStoreOptions {
-  /** The server: a `RedisCas`, a `PostgresCas`, a `MySqlCas`, or one of the application's own. */
+  /** The server: a `RedisCas`, a `PostgresCas`, a `MySqlCas`, or your own adapter. */
   readonly adapter: CasAdapter;
   /** The beginning of every key, without braces and white space. Default `reenlock:`. */
   readonly prefix?: string | undefined;
@@ -109,7 +109,7 @@ export class CasStore implements LockStore {
     );
   }
 
-  /** Messages come from calls on this store object only. Waiters find what other processes did by polling. */
+  /** Messages are only about calls on this store object. Waiters find the changes of other processes by polling. */
   async subscribe(process: string, listener: StoreListener): Promise<Unsubscribe> {
     this.#listeners.set(process, listener);
     this.#warn(listener);

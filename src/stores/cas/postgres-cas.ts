@@ -4,7 +4,7 @@ import { type PostgresPool, pgPool } from '../postgres/pool.ts';
 import { PostgresStatements } from '../postgres/statements.ts';
 import type { CasAdapter, CasReading } from './adapter.ts';
 
-/** Which database keeps the records, in which table. */
+/** The options of a `PostgresCas`. */
 export interface PostgresCasOptions {
   /** The application's pool, connected to the primary. It is neither changed nor closed. */
   readonly pool: PostgresPool;
@@ -34,7 +34,7 @@ const timeoutMs = 2_000;
  */
 export function postgresCasTable(table: string = defaultTable): string {
   checkOptions({ table }, tableRules, 'postgresCasTable');
-  // It is in the schema of its table. A longer name would be cut, and might then be that of another index.
+  // It is in the schema of its table. A longer name would be cut, and might then equal that of another index.
   const index = `${table.slice(table.indexOf('.') + 1)}_expires_at`;
   const name = withSchema(table);
   return `CREATE TABLE IF NOT EXISTS ${name} (
@@ -93,7 +93,7 @@ export class PostgresCas implements CasAdapter {
     return (await this.#run(operation, texts, ...numbers)).length === 1;
   }
 
-  /** Sends texts as bytes: so they are the same whatever encoding an application has set on the connection. */
+  /** Sends texts as bytes: they are then the same in any encoding that an application has set on the connection. */
   #run(operation: Operation, texts: readonly string[], ...numbers: number[]): Promise<readonly unknown[]> {
     const values = (): unknown[] => [...texts.map((each) => Buffer.from(each)), ...numbers];
     return this.#statements.run({ operation, text: this.#sql[operation], values });

@@ -3,7 +3,7 @@ import { LockStoreError } from '../../core/model/errors.ts';
 import type { CasAdapter } from './adapter.ts';
 import { CasRecord, OtherFormatError } from './record.ts';
 
-/** One operation that waits for its batch. */
+/** An operation that waits for its batch. */
 interface Operation {
   readonly name: string;
   /** Whether it may change the record. */
@@ -14,35 +14,35 @@ interface Operation {
   fail(error: LockStoreError): void;
 }
 
-/** The beginning of every key, how long an operation may take, and how long a record is kept after its last use. */
+/** The settings of `RecordUpdates`, as in the options of a `CasStore`. */
 interface UpdateSettings {
   readonly prefix: string;
   readonly deadlineMs: number;
   readonly recordTtlMs: number;
 }
 
-/** How far a batch has come. */
+/** The progress of a batch. */
 interface Progress {
   /** How often another process changed the record first. */
   conflicts: number;
-  /** Whether a write was sent and not answered. */
+  /** Whether a write was sent and has no reply. */
   isWriting: boolean;
-  isOver: boolean;
+  hasEnded: boolean;
 }
 
 const maxPauseMs = 64;
 
 /**
  * Applies operations to records: reads a record, computes the new one, writes it if nobody has changed it, and otherwise
- * begins again. Operations of this process on one key run in order and in batches: a batch takes all that were asked for
- * while the one before it was at work. So the operations of one process do not conflict, and many of them need one write.
+ * begins again. Operations of this process on one key run in order and in batches: a batch takes all operations that arrived
+ * during the one before. Operations of one process therefore do not conflict, and many of them need one write.
  */
 export class RecordUpdates {
   readonly #adapter: CasAdapter;
   readonly #clock: Clock;
   readonly #settings: UpdateSettings;
   readonly #onMessages: (messages: CasRecord['messages']) => void;
-  /** By lock: the operations of the next batch. Has an entry as long as a batch of the lock is at work. */
+  /** The operations of the next batch, by lock. Has an entry while a batch of the lock runs. */
   readonly #pending = new Map<string, Operation[]>();
 
   constructor(
@@ -57,7 +57,7 @@ export class RecordUpdates {
     this.#onMessages = onMessages;
   }
 
-  /** Resolves with the result of `compute` on the record that was written. Rejects with a `LockStoreError`. */
+  /** Resolves with the result of `compute` on the written record. Rejects with a `LockStoreError`. */
   update<T>(id: string, name: string, compute: (record: CasRecord) => T): Promise<T> {
     return this.#add(id, name, true, compute);
   }
@@ -85,7 +85,7 @@ export class RecordUpdates {
         return;
       }
       this.#pending.set(id, [operation]);
-      // Operations that are asked for synchronously after this one join its batch.
+      // Operations that arrive synchronously after this one join its batch.
       asMicrotask(() => this.#work(id));
     });
   }
@@ -98,9 +98,9 @@ export class RecordUpdates {
     this.#pending.delete(id);
   }
 
-  /** Never rejects. The adapter is not trusted to settle: the timer ends the batch, and is cleared at its end. */
+  /** Never rejects. An adapter may never settle: the timer ends the batch, and is cleared at its end. */
   async #apply(id: string, batch: readonly Operation[]): Promise<void> {
-    const progress: Progress = { conflicts: 0, isWriting: false, isOver: false };
+    const progress: Progress = { conflicts: 0, isWriting: false, hasEnded: false };
     let timer: Timer | undefined;
     const tooLate = new Promise<never>((_, reject) => {
       timer = this.#clock.after(this.#settings.deadlineMs, () =>
@@ -114,7 +114,7 @@ export class RecordUpdates {
     } catch (cause) {
       for (const operation of batch) operation.fail(failure(operation.name, cause, progress.isWriting));
     }
-    progress.isOver = true;
+    progress.hasEnded = true;
     timer?.cancel();
   }
 
@@ -124,12 +124,12 @@ export class RecordUpdates {
     while (true) {
       const reading = await this.#adapter.read(key);
       const record = new CasRecord(id, reading);
-      // The callers were told that the operations were not applied: they must not be applied now.
-      if (progress.isOver) return record;
+      // The callers have failed with "not applied": the operations must not be applied now.
+      if (progress.hasEnded) return record;
       for (const operation of batch) operation.compute(record);
       if (!batch.some(({ mayWrite }) => mayWrite)) return record;
       progress.isWriting = true;
-      if ((await this.#put(key, reading.value, record)) || progress.isOver) return record;
+      if ((await this.#put(key, reading.value, record)) || progress.hasEnded) return record;
       progress.isWriting = false;
       progress.conflicts += 1;
       await pause(this.#clock, Math.min(2 ** progress.conflicts, maxPauseMs) * this.#clock.jitter());
@@ -151,7 +151,7 @@ function whyLate({ conflicts }: Progress, deadlineMs: number): string {
     : `Expected a reply of the server within ${deadlineMs} ms, got none`;
 }
 
-/** A failure before a write was sent has changed nothing, and neither has one that comes of what was read. */
+/** A failure before a write was sent has changed nothing, and neither has a failure to read the record. */
 function failure(name: string, cause: unknown, isWriting: boolean): LockStoreError {
   if (cause instanceof OtherFormatError) return new LockStoreError(cause.message, { cause, outcome: 'not-applied' });
   const isRefused = cause instanceof LockStoreError && cause.outcome === 'not-applied';

@@ -6,15 +6,15 @@ import type { CasReading } from './adapter.ts';
 
 type Tombstone = readonly [holdId: string, status: ReleaseReply['status'], untilMs: number];
 
-/** A request as the record keeps it: the record's key has the `id`. */
+/** A request in a record. The `id` is in the record's key. */
 type Stored<T extends { readonly request: HoldRequest }> = Omit<T, 'request'> & { request: Omit<HoldRequest, 'id'> };
 
 /** The text under one key, parsed. This is format 1, whose number is not written. A later format must write its own. */
 interface Content {
   readonly format?: unknown;
-  /** Counts the writes, so that no two texts of one record are the same. */
+  /** Counts the writes: no two texts of one record are the same. */
   readonly version: number;
-  /** When all of it has expired, on the server's clock. */
+  /** When the whole record has expired, on the server's clock. */
   readonly untilMs: number;
   readonly lastFence: number;
   readonly holds: readonly Stored<LockImage['holds'][number]>[];
@@ -26,7 +26,7 @@ interface Content {
 /** How many releases a record remembers, the newest ones. The record is read and written as a whole. */
 const maxTombstones = 128;
 
-/** One lock as it was read. Operations change it here; `next` is the text to write in place of the one that was read. */
+/** One lock as it was read. Operations change this object; `next` is the text to write. */
 export class CasRecord {
   readonly lock: MemoryLock;
   readonly nowMs: number;
@@ -35,18 +35,18 @@ export class CasRecord {
   readonly #nowUs: number;
   readonly #version: number;
   readonly #gone: Map<string, Tombstone>;
-  /** The text that was read, without its head. */
+  /** The text from the server, without its head. */
   readonly #before: string | undefined;
   #lastFence: number;
 
-  /** Throws if the text is not the record of a lock, or if the time is no number: then every lease would seem over. */
+  /** Throws if the text is not the record of a lock, or if the time is no number: then every lease would seem to have expired. */
   constructor(id: string, { value, nowUs }: CasReading) {
     this.#nowUs = nowUs;
     this.nowMs = Math.floor(nowUs / 1000);
     if (!Number.isFinite(this.nowMs)) throw new Error('Expected the time of the server, got no number');
     const content = value === undefined ? undefined : parse(value);
-    const isOver = content === undefined || content.untilMs <= this.nowMs;
-    const { lastFence, holds, queue, processes, gone } = isOver ? nothing : content;
+    const hasExpired = content === undefined || content.untilMs <= this.nowMs;
+    const { lastFence, holds, queue, processes, gone } = hasExpired ? nothing : content;
     const named = ({ request }: { readonly request: object }) => ({ ...request, id }) as HoldRequest;
     this.lock = MemoryLock.of({
       fence: lastFence,
@@ -71,7 +71,7 @@ export class CasRecord {
     return this.lock.isUnused && this.#lastFence === 0 && this.#gone.size === 0;
   }
 
-  /** The text to write, and how long the server must keep it: for `recordTtlMs` after all of it has expired. */
+  /** The text to write, and how long the server must keep it: until `recordTtlMs` after the whole record has expired. */
   next(recordTtlMs: number): { readonly text: string; readonly ttlMs: number } {
     const { holds, processes } = this.lock.image;
     let lastMs = Math.max(this.nowMs, Math.ceil(this.#lastFence / 1000));
@@ -83,7 +83,7 @@ export class CasRecord {
     return { text, ttlMs: untilMs - this.nowMs };
   }
 
-  /** What an operation needs. The server can't tell which processes listen, so each counts as reachable. */
+  /** The context of an operation. The server does not know which processes listen: each counts as reachable. */
   host(caller: string | undefined): LockHost {
     return {
       nowMs: this.nowMs,

@@ -9,7 +9,7 @@ import { connected, storeError } from '../redis/errors.ts';
 import { evictionWarning } from '../redis/server-info.ts';
 import type { CasAdapter, CasReading } from './adapter.ts';
 
-/** Which server keeps the records. */
+/** The options of a `RedisCas`. */
 export interface RedisCasOptions {
   /** The application's client, of one server's primary. It is neither changed nor closed. */
   readonly client: RedisClient;
@@ -62,7 +62,7 @@ export class RedisCas implements CasAdapter {
     } catch (error) {
       throw storeError(this.#driver, 'create', error, wasSentOnce());
     }
-    // If a connection was lost, the text that is there may be what an earlier copy of this call wrote.
+    // If a connection was lost, the present text may be from an earlier copy of this call.
     await connected(this.#driver, 'read');
     return (await this.#driver.send(['get', key])) === value;
   }
@@ -75,7 +75,7 @@ export class RedisCas implements CasAdapter {
     return this.#ifUnchanged(key, old, ['del', key]);
   }
 
-  /** Warns of a server that may evict records. */
+  /** Warns about a server that may evict records. */
   async warning(): Promise<ServerWarning | undefined> {
     await connected(this.#driver, 'info');
     return evictionWarning([String(await this.#driver.send(['info', 'memory']))]);

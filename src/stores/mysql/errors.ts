@@ -1,9 +1,9 @@
 import { LockStoreError } from '../../core/model/errors.ts';
 
-/** What the server says of another transaction that was faster: a duplicate key, a lock, a deadlock, a changed row. */
+/** The server's errors if another transaction was faster: a duplicate key, a lock, a deadlock, a changed row. */
 const conflicts = new Set([1020, 1062, 1205, 1213]);
 
-/** The server goes down, ends the connection, fails at the commit, or does not know. Client errors have other numbers. */
+/** The server shuts down, ends the connection, fails at the commit, or does not know. Client errors have other numbers. */
 const unclear = new Set([1053, 1105, 1152, 1158, 1159, 1160, 1161, 1180, 1184, 1927]);
 
 /** A session that only reads. An earlier borrower of the connection may have set that. */
@@ -16,12 +16,12 @@ export function isConflict(error: unknown): boolean {
   return conflicts.has(numberOf(error) ?? 0);
 }
 
-/** Whether the error may come of what an earlier borrower has left on the connection. The statement had no effect. */
+/** Whether an earlier borrower's state on the connection may have caused the error. The statement had no effect. */
 export function isLeftBehind(error: unknown): boolean {
   return error instanceof LeftBehindError || numberOf(error) === readOnlySession;
 }
 
-/** A connection is in a transaction that is not the statement's own. That is rolled back, and the statement with it. */
+/** A connection is in another transaction than the statement's own. That is rolled back, and the statement with it. */
 export class LeftBehindError extends Error {
   constructor() {
     super(
@@ -31,8 +31,8 @@ export class LeftBehindError extends Error {
 }
 
 /**
- * Makes the error that callers see from one of mysql2. Its message names no server and no key. `wasSent` says whether the
- * statement may have reached the server. A statement that the server refuses has no effect.
+ * Converts an error of mysql2 to the one that callers see. Its message names no server and no key. `wasSent`: the statement may
+ * have reached the server. A statement that the server refuses has no effect.
  */
 export function storeError(cause: unknown, wasSent: boolean): LockStoreError {
   const number = numberOf(cause);

@@ -14,13 +14,13 @@ import {
   promisePool,
 } from './pool.ts';
 
-/** Which database keeps the records, in which table. */
+/** The options of a `MySqlCas`. */
 export interface MySqlCasOptions {
   /** The application's pool, connected to the primary. It is neither changed nor closed. */
   readonly pool: MySqlPool;
   /**
    * The name of the table, as given to `mysqlCasTable`, with its database if that is not the one in the options of the pool.
-   * Default `reenlock_locks`. The database that a connection uses does not count: the application may change it.
+   * Default `reenlock_locks`. The database that a connection uses has no effect: the application may change it.
    */
   readonly table?: string | undefined;
 }
@@ -28,9 +28,9 @@ export interface MySqlCasOptions {
 const defaultTable = 'reenlock_locks';
 /** A statement without a reply after this time has failed, and its connection is closed. */
 const timeoutMs = 2_000;
-/** On how many connections a statement is tried if it fails by what their earlier borrowers may have left on them. */
+/** On how many connections a statement is tried if the state left by their earlier borrowers makes it fail. */
 const maxConnections = 3;
-/** What the server says of a connection with each reply to a statement that returns no rows. */
+/** The flags of a connection in each reply to a statement that returns no rows. */
 const status = { inTransaction: 1, autocommit: 2 } as const;
 
 /**
@@ -58,9 +58,9 @@ export function mysqlCasTable(table: string = defaultTable): string {
 }
 
 /**
- * Keeps the records in a table of MySQL 8 or of MariaDB 10.6, or newer. Each write is one statement, and a transaction of its
- * own; a read is two. After a statement that has added a row, up to two expired rows are removed, so the table needs no other
- * cleaning. Throws `LockConfigError` for bad options. Its calls reject with `LockStoreError`.
+ * Keeps the records in a table of MySQL 8 or of MariaDB 10.6, or newer. Each write is one statement in its own transaction; a
+ * read is two. After a statement that adds a row, up to two expired rows are removed: the table needs no other cleaning. Throws
+ * `LockConfigError` for bad options. Its calls reject with `LockStoreError`.
  *
  * @example
  * ```ts
@@ -84,7 +84,7 @@ export class MySqlCas implements CasAdapter {
 
   read(key: string): Promise<CasReading> {
     return this.#run(async (connection) => {
-      // In a transaction that an earlier borrower has left open, a read would not see later writes.
+      // In an earlier borrower's open transaction, a read would not see later writes.
       await endTransaction(connection);
       const [[nowUs, value]] = (await send(connection, this.#sql.read, [bytes(key)])) as [[unknown, Buffer | null]];
       return { value: value?.toString(), nowUs: Number(nowUs) };
@@ -93,7 +93,7 @@ export class MySqlCas implements CasAdapter {
 
   async create(key: string, value: string, ttlMs: number): Promise<boolean> {
     const isNew = await this.#write('create', [bytes(key), bytes(value), ttlMs * 1_000]);
-    // The row is written. What could not be removed is removed with a later one.
+    // The row is written. A later statement removes the expired rows.
     if (isNew) await this.#run((connection) => this.#sweep(connection)).catch(() => {});
     return isNew;
   }
@@ -111,7 +111,7 @@ export class MySqlCas implements CasAdapter {
     return this.#run(async (connection) => {
       try {
         const reply = (await send(connection, this.#sql[operation], values)) as Reply;
-        // An open transaction is an earlier borrower's: what was written in it is not yet true.
+        // An open transaction belongs to an earlier borrower: a write in it may still be rolled back.
         if ((reply.serverStatus & status.inTransaction) !== 0) throw new LeftBehindError();
         return reply.affectedRows === 1;
       } catch (error) {
@@ -135,8 +135,8 @@ export class MySqlCas implements CasAdapter {
   }
 
   /**
-   * Runs statements on a connection that is borrowed for them. Only a result returns it to the pool: all else closes it, which
-   * rolls back what is open on it.
+   * Runs statements on a borrowed connection. Only a result returns it to the pool; anything else closes it, which rolls back
+   * its open transaction.
    */
   async #run<T>(run: (connection: MySqlConnection) => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
@@ -157,7 +157,7 @@ export class MySqlCas implements CasAdapter {
   }
 }
 
-/** What the server replies to a statement that returns no rows. */
+/** The server's reply to a statement that returns no rows. */
 interface Reply {
   readonly affectedRows: number;
   readonly serverStatus: number;
@@ -170,7 +170,7 @@ async function send(connection: MySqlConnection, sql: string, values: readonly u
   return result;
 }
 
-/** Rolls back what an earlier borrower has left open. Throws if every statement would begin another transaction. */
+/** Rolls back an earlier borrower's open transaction. Throws if every statement would begin another transaction. */
 async function endTransaction(connection: MySqlConnection): Promise<void> {
   const { serverStatus } = (await send(connection, 'ROLLBACK')) as Reply;
   if ((serverStatus & status.autocommit) === 0) throw new LeftBehindError();

@@ -33,7 +33,7 @@ export function databaseOf(pool: MySqlPool): string | undefined {
   return config?.connectionConfig?.database;
 }
 
-/** Borrows a connection. One that comes after `ms` is returned at once. `giveBack` returns it. */
+/** Borrows a connection. One that arrives after `ms` is returned at once. `giveBack` returns it. */
 export function borrow(pool: MySqlPromisePool, clock: Clock, ms: number): Promise<MySqlConnection> {
   let isLate = false;
   const lending = (async () => {

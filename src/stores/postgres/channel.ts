@@ -20,7 +20,7 @@ const pollingWarning = {
     "The lock store can't LISTEN over this connection, because a pooler such as PgBouncer lends a server connection for one transaction only: waiters poll every `pollMs`. Give the store a `listen` that connects to the server itself, or `listen: false` and a shorter `pollMs`",
 } as const satisfies StoreMessage;
 
-/** What the channel needs from its store. */
+/** The parts of its store that the channel needs. */
 export interface ChannelHost {
   /** Creates a client that is not connected yet. Undefined with `listen: false`. */
   readonly connect: (() => PostgresListener) | undefined;
@@ -35,10 +35,10 @@ interface Connection {
 }
 
 /**
- * Receives the messages of a PostgreSQL store, on a connection of its own. The connection is opened for the first
- * subscription and closed after the last one. If it is lost in between, it is opened again, however often that takes. A new
- * connection is tested with a probe, a message that is sent through the pool. If a pooler loses the probe, the connection
- * is closed, and the waiters of this store only poll.
+ * Receives the messages of a PostgreSQL store, on a separate connection. The connection is opened for the first subscription and
+ * closed after the last one. A lost connection is opened again, with as many tries as it takes. A new connection is tested with a
+ * probe, a message that is sent through the pool. If a pooler loses the probe, the connection is closed, and the waiters of this
+ * store only poll.
  */
 export class PostgresChannel {
   readonly #host: ChannelHost;
@@ -47,7 +47,7 @@ export class PostgresChannel {
   readonly #freedChannel: string;
   /** By channel. */
   readonly #listeners = new Map<string, StoreListener>();
-  /** The channels of the processes that want to hear of each free key. */
+  /** The channels of the processes that listen for free keys. */
   readonly #freedListeners = new Set<string>();
   #connection: Connection | undefined;
   /** Opens the connection again. Started when it is lost, cleared after the last subscription. */
@@ -150,13 +150,13 @@ export class PostgresChannel {
     if (!(await this.#hasProbeArrived(session, channels[0] ?? this.#freedChannel))) {
       await session.close();
       this.#isPollingOnly = true;
-      this.#tellAll(pollingWarning);
+      this.#notifyAll(pollingWarning);
       return;
     }
     await session.watch();
     for (const channel of channels) await session.markReachable(channel);
     this.#attempts = 0;
-    this.#tellAll({ kind: 'resubscribed' });
+    this.#notifyAll({ kind: 'resubscribed' });
   }
 
   /** Whether a message that is sent through the pool arrives in the session. */
@@ -174,7 +174,7 @@ export class PostgresChannel {
     } catch {
       if (await session.isPooled()) return false;
     }
-    // Without a pooler it may only be late.
+    // Without a pooler it may just be late.
     await inTime(this.#clock, this.#timeoutMs, arrived).catch(() => {
       throw new Error(
         'Expected a message that was sent through the pool to arrive on the connection that listens, got none: connect both to the same database',
@@ -195,7 +195,7 @@ export class PostgresChannel {
     if (this.#connection !== connection) return;
     this.#connection = undefined;
     connection.session.destroy();
-    this.#tellAll({ kind: 'fault', error });
+    this.#notifyAll({ kind: 'fault', error });
     const { connect } = this.#host;
     if (this.#listeners.size === 0 || connect === undefined) return;
     this.#attempts += 1;
@@ -206,12 +206,12 @@ export class PostgresChannel {
     );
   }
 
-  #tellAll(message: StoreMessage): void {
+  #notifyAll(message: StoreMessage): void {
     for (const listener of [...this.#listeners.values()]) listener(message);
   }
 }
 
-/** The channel of a process has the random part of its name only, as `channel_of` in sql/queue.ts has: any instance fits. */
+/** The channel of a process has only the random part of its name, as `channel_of` in sql/queue.ts: any `instance` fits. */
 function channelOf(process: string): string {
   return prefix + process.slice(process.lastIndexOf('~') + 1);
 }

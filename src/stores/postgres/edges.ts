@@ -3,7 +3,7 @@ import { type Reply, readWait } from './replies.ts';
 import { format } from './sql/schema.ts';
 import type { PostgresStatements } from './statements.ts';
 
-/** Keeps which owner waits for which lock, in a table. An edge is stored as text: its key may contain what `jsonb` refuses. */
+/** The edges of a `PostgresStore`, in a table. An edge is stored as text: its key may contain characters that `jsonb` refuses. */
 export class PostgresEdges implements EdgeStore {
   readonly #statements: PostgresStatements;
   readonly #schema: string;

@@ -1,6 +1,6 @@
 import { LockKeyError, LockStoreError } from '../../core/model/errors.ts';
 
-/** The server went down, or does not know whether the statement was applied. */
+/** The server shut down, or does not know whether the statement was applied. */
 const unclear = /^(08|57P0|58|XX|40003)/;
 
 /** The server has aborted the transaction because of another one. It may be tried again. */
@@ -20,15 +20,15 @@ const unknownCharacter = '22P05';
 /** A text is not in the client encoding of its connection, which is not the one that pg sends. */
 const badBytes = '22021';
 
-/** Beside those, a lock that the statement waited for in vain, and a server that has no room. */
+/** Those errors, a lock that the statement waited for in vain, and a server that has no room. */
 const aboutLock = new Set([otherFormat, otherIsolation, unknownCharacter, '55P03', '53100', '53200', '53400']);
 
 /** A transaction that is open, has failed, or may only read; a role without rights; an encoding. */
 const leftBehind = new RegExp(`^(25|2D000|42501|${badBytes}|${otherEncoding})`);
 
 /**
- * Makes the error that callers see from one of pg. Its message names no server and no key. `wasSent` says whether the
- * statement may have reached the server. A statement that the server refuses has no effect: its transaction is rolled back.
+ * Converts an error of pg to the one that callers see. Its message names no server and no key. `wasSent`: the statement may have
+ * reached the server. A statement that the server refuses has no effect: its transaction is rolled back.
  */
 export function storeError(operation: string, cause: unknown, wasSent = true): LockStoreError {
   const state = stateOf(cause);
@@ -41,20 +41,20 @@ export function storeError(operation: string, cause: unknown, wasSent = true): L
 }
 
 /**
- * Whether the server refused the statement for what it asks or for what others do, so that the connection may be used again.
- * Any other error may come of the connection itself.
+ * Whether the server refused the statement for its content or because of other transactions: then the connection may be used
+ * again. The connection itself may have caused any other error.
  */
 export function isAboutLock(error: unknown): boolean {
   const state = stateOf(error);
   return state !== undefined && (aboutLock.has(state) || missing.has(state) || conflicts.has(state));
 }
 
-/** Whether the error may come of what an earlier borrower has left on the connection. The statement had no effect. */
+/** Whether an earlier borrower's state on the connection may have caused the error. The statement had no effect. */
 export function isLeftBehind(error: unknown): boolean {
   return error instanceof OpenTransactionError || leftBehind.test(stateOf(error) ?? '');
 }
 
-/** The statement ran in a transaction that was not its own. That is rolled back, and the statement with it. */
+/** The statement ran in another transaction. That is rolled back, and the statement with it. */
 export class OpenTransactionError extends Error {
   constructor() {
     super(
@@ -68,7 +68,7 @@ export function isConflict(error: unknown): boolean {
   return conflicts.has(stateOf(error) ?? '');
 }
 
-/** Whether the statement needs a transaction of its own, because the default isolation level is not the one it needs. */
+/** Whether the statement needs an explicit transaction, because the default isolation level is not the one it needs. */
 export function isOtherIsolation(error: unknown): boolean {
   return stateOf(error) === otherIsolation;
 }

@@ -13,7 +13,7 @@ export interface PostgresListener extends PostgresClient {
   readonly processID?: number | null;
 }
 
-/** Receives the events of a session. */
+/** Events of a session. */
 export interface SessionListener {
   onMessage(channel: string, text: string): void;
   /** Called once, if the session ended without `close` or `destroy`. */
@@ -34,8 +34,8 @@ const settings = [
 ];
 
 /**
- * One connection that listens. It sends pings, so that a half-open connection is noticed. While it listens to the channel of
- * a process, it has an advisory lock of that name, which shows the SQL functions that the process can be reached.
+ * One connection that listens. Its pings detect a half-open connection. While it listens to the channel of a process, it has an
+ * advisory lock of that name, which shows the SQL functions that the process can be reached.
  */
 export class ListenSession {
   readonly #create: () => PostgresListener;
@@ -43,10 +43,10 @@ export class ListenSession {
   readonly #listener: SessionListener;
   readonly #reachable = new Set<string>();
   #client: PostgresListener | undefined;
-  /** Started by `watch`, cleared when the session is over. */
+  /** Started by `watch`, cleared when the session ends. */
   #pingTimer: Timer | undefined;
   #lastReply: Promise<unknown> = Promise.resolve();
-  #state: 'opening' | 'open' | 'over' = 'opening';
+  #state: 'opening' | 'open' | 'ended' = 'opening';
 
   constructor(create: () => PostgresListener, clock: Clock, listener: SessionListener) {
     this.#create = create;
@@ -103,7 +103,7 @@ export class ListenSession {
     this.#pingLater();
   }
 
-  /** Whether there is a pooler in between: it reports process ids of its own to its clients. */
+  /** Whether there is a pooler in between: it reports other process ids to its clients. */
   async isPooled(): Promise<boolean> {
     const { rows } = await this.#query('SELECT pg_backend_pid() AS pid');
     return (rows[0] as { pid: number }).pid !== this.#client?.processID;
@@ -113,20 +113,20 @@ export class ListenSession {
   async close(): Promise<void> {
     const wasOpen = this.#state === 'open';
     if (!wasOpen || this.#client === undefined) return this.destroy();
-    this.#over();
+    this.#markEnded();
     await inTime(this.#clock, pingDeadlineMs, this.#client.end()).catch(() => this.destroy());
   }
 
   /** Ends the connection at once. */
   destroy(): void {
-    this.#over();
+    this.#markEnded();
     if (this.#client !== undefined) destroy(this.#client);
   }
 
   /** Sends one query after the other, as a client expects. */
   #query(text: string, values?: unknown[]): Promise<PostgresResult> {
     const send = async (): Promise<PostgresResult> => {
-      if (this.#client === undefined || this.#state === 'over')
+      if (this.#client === undefined || this.#state === 'ended')
         throw new Error('Expected an open connection, got one that was closed');
       return this.#client.query(text, values);
     };
@@ -135,19 +135,19 @@ export class ListenSession {
     return reply;
   }
 
-  #over(): void {
-    this.#state = 'over';
+  #markEnded(): void {
+    this.#state = 'ended';
     this.#pingTimer?.cancel();
   }
 
   #fail(error: Error): void {
-    if (this.#state === 'over') return;
+    if (this.#state === 'ended') return;
     this.destroy();
     this.#listener.onEnd(error);
   }
 
   #pingLater(): void {
-    if (this.#state === 'over') return;
+    if (this.#state === 'ended') return;
     const ping = async (): Promise<void> => {
       try {
         await inTime(this.#clock, pingDeadlineMs, this.#query('SELECT 1'));
@@ -169,5 +169,5 @@ function quoted(name: string): string {
 function destroy(client: PostgresListener): void {
   const { connection } = client as { connection?: { stream?: { destroy?(): void } } };
   if (typeof connection?.stream?.destroy === 'function') connection.stream.destroy();
-  else client.end().catch(() => {}); // Not a client of pg itself. It is not used any more.
+  else client.end().catch(() => {}); // Not a client of pg itself. It is no longer used.
 }

@@ -21,30 +21,30 @@ interface PendingOperation {
 const maxBatch = 64;
 /** After this time without a reply, a statement no longer holds up the next one: its connection may be broken. */
 const lateMs = 500;
-/** How many statements of one lock may be on their way at once. */
+/** How many statements of one lock may be in flight at once. */
 const maxStatements = 3;
 
 /** The calls of one lock. */
 interface Line {
   /** The operations of the next statement. */
   readonly pending: PendingOperation[];
-  /** How many statements are on their way, and how many of them are late. */
+  /** How many statements are in flight, and how many of them are late. */
   onTheirWay: number;
   late: number;
 }
 
 /**
- * Sends the operations on locks. At any time one statement for each lock is on its way, or waits for a connection: the next
- * statement takes the operations that were asked for meanwhile, in their order. So a lock with many waiters uses one
- * connection of the pool, and the server does their work in one transaction. A statement that is late is overtaken: the
- * operations are safe in any order, since each names its hold id.
+ * Sends the operations on locks. At any time one statement for each lock is in flight, or waits for a connection: the next
+ * statement takes the operations that arrived meanwhile, in order. A lock with many waiters thus uses one connection of the
+ * pool, and the server does their work in one transaction. The next statement overtakes a late one: the operations are safe in
+ * any order, since each names its hold id.
  */
 export class LockCalls {
   readonly #statements: PostgresStatements;
   readonly #clock: Clock;
   readonly #sql: string;
   readonly #onReply: () => void;
-  /** By lock. Has an entry as long as a statement is on its way. */
+  /** By lock. Has an entry while a statement is in flight. */
   readonly #lines = new Map<string, Line>();
 
   /** `onReply` is called after each statement that succeeded. */
@@ -101,7 +101,7 @@ export class LockCalls {
       for (const [index, { resolve }] of batch.entries()) resolve(replies[index] as Reply);
       this.#onReply();
     } catch (error) {
-      // Without a connection no batch was taken, so each operation that is pending has failed.
+      // Without a connection no batch was taken: each pending operation has failed.
       for (const { reject } of batch === line.pending ? line.pending.splice(0) : batch) reject(error as LockStoreError);
     }
     timer?.cancel();

@@ -6,7 +6,7 @@ import { borrow, giveBack, type PostgresPool } from './pool.ts';
 import { defaultSchema, format, revision, schemaSql } from './sql/schema.ts';
 import { PostgresStatements } from './statements.ts';
 
-/** The tables have plain names, so the schema must contain nothing else. */
+/** The tables have plain names: the schema must contain nothing else. */
 export const schemaName: Rule = narrowed(
   text(/^[a-z_][a-z0-9_]{0,40}$/, 'the name of a schema that only the store uses, in lower case'),
   (value) => value !== 'public' && !String(value).startsWith('pg_'),
@@ -33,8 +33,8 @@ export function postgresSchema(schema: string = defaultSchema): string {
 const timeoutMs = 60_000;
 
 /**
- * What the role, the database or an earlier borrower may have set otherwise. A process that waited for another one must see
- * what that has created. The client's timeout is the only one.
+ * Settings that the role, the database or an earlier borrower may have changed. A process that waited for another one must see
+ * the objects that the other one created. The client's timeout is the only one.
  */
 const settings = `
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
@@ -51,7 +51,7 @@ export async function migrate(pool: PostgresPool, schema: string): Promise<void>
   });
   let isDone = false;
   try {
-    // A query without values is one transaction, however many statements it has.
+    // A query without values is one transaction, even with many statements.
     await inTime(systemClock, timeoutMs, client.query(settings + schemaSql(schema)));
     isDone = true;
   } catch (cause) {

@@ -17,7 +17,7 @@ export interface PostgresClient {
 /** The part of a pool's connection that is used. */
 export interface PostgresPoolClient extends PostgresClient {
   release(destroy?: boolean): void;
-  /** What the server said with its last reply: `I`, no transaction; `T`, one is open; `E`, one has failed. Since pg 8.21. */
+  /** The state in the server's last reply: `I`, no transaction; `T`, one is open; `E`, one has failed. Since pg 8.21. */
   getTransactionStatus?(): string | null;
 }
 
@@ -36,7 +36,7 @@ export function pgPool(...methods: readonly string[]): Rule {
   };
 }
 
-/** A pool does not name its version. The pools of pg have had `maxUses` in their options since pg 8. */
+/** A pool has no version, but since pg 8 it has `maxUses` in its options. */
 function isPg7(pool: unknown): boolean {
   const { _pendingQueue, options } = Object(pool) as { _pendingQueue?: unknown; options?: unknown };
   return Array.isArray(_pendingQueue) && typeof options === 'object' && options !== null && !('maxUses' in options);
@@ -44,7 +44,7 @@ function isPg7(pool: unknown): boolean {
 
 /**
  * Borrows a connection of the pool that has no open transaction, within `ms`. One that an earlier borrower has left in a
- * transaction is closed, which rolls that back: what is sent on it would be rolled back as well. `giveBack` returns it.
+ * transaction is closed, since statements on it would be rolled back with that transaction. `giveBack` returns it.
  */
 export async function borrow(pool: PostgresPool, clock: Clock, ms: number): Promise<PostgresPoolClient> {
   const endMs = clock.now().monoMs + ms;
@@ -83,12 +83,12 @@ export function giveBack(client: PostgresPoolClient, isUsable: boolean): void {
   client.off('error', ignore);
 }
 
-/** Whether the last statement on the connection was part of a transaction that is still open. False if pg does not say. */
+/** Whether the last statement on the connection was part of a transaction that is still open. False if pg does not report it. */
 export function isInTransaction(client: PostgresPoolClient): boolean {
   return (transactionStatus(client) ?? 'I') !== 'I';
 }
 
-/** A connection that comes after `ms` is returned at once. */
+/** A connection that arrives after `ms` is returned at once. */
 function lentInTime(pool: PostgresPool, clock: Clock, ms: number): Promise<PostgresPoolClient> {
   let isLate = false;
   const lending = lent(pool);
@@ -106,8 +106,8 @@ function lentInTime(pool: PostgresPool, clock: Clock, ms: number): Promise<Postg
 type Lent = (error: unknown, client?: PostgresPoolClient) => void;
 
 /**
- * Asks with a callback: a pool of pg takes its listener of errors off right before it calls back, so the one of the borrower
- * must be on when the call returns. Other pools may know promises only.
+ * Connects with a callback: a pool of pg removes its listener of errors right before it calls back, so the borrower's listener
+ * must be there when the call returns. Other pools may only have promises.
  */
 function lent(pool: PostgresPool): Promise<PostgresPoolClient> {
   return new Promise((resolve, reject) => {
@@ -129,7 +129,7 @@ function transactionStatus(client: PostgresPoolClient): string | undefined {
   try {
     return client.getTransactionStatus?.() ?? undefined;
   } catch {
-    return undefined; // A version of pg-native that does not say.
+    return undefined; // A version of pg-native that does not report it.
   }
 }
 

@@ -51,7 +51,7 @@ const capabilities = {
   transfer: true,
 };
 
-/** Which database keeps the locks, and in which schema. */
+/** The options of a `PostgresStore`. */
 export interface PostgresStoreOptions {
   /** A `Pool` of the pg package, connected to the primary. It is neither changed nor closed. */
   readonly pool: PostgresPool;
@@ -63,8 +63,8 @@ export interface PostgresStoreOptions {
    */
   readonly listen?: string | object | false | undefined;
   /**
-   * How long a statement may take, in milliseconds. Then it has failed, and its connection is closed. Default 2 000, as
-   * `storeTimeoutMs` of the `Locks` is.
+   * How long a statement may take, in milliseconds. Then it fails, and its connection is closed. Default 2 000, like
+   * `storeTimeoutMs` of the `Locks`.
    */
   readonly timeoutMs?: number | undefined;
   /**
@@ -119,7 +119,7 @@ export class PostgresStore implements LockStore {
     this.#channel = new PostgresChannel(host, schema, timeoutMs, clock);
   }
 
-  /** Without `LISTEN`, the server can't tell which processes can be reached. */
+  /** Without `LISTEN`, the server does not know which processes can be reached. */
   get capabilities(): StoreCapabilities {
     const reachability = !this.#channel.isPollingOnly;
     return { ...capabilities, reachability };

@@ -11,7 +11,7 @@ import type {
 } from '../../core/model/store.ts';
 import type { HoldMode } from '../../core/model/types.ts';
 
-/** The reply of an SQL function: an array. sql/operations.ts and sql/reading.ts say what its parts are. */
+/** The reply of an SQL function: an array. sql/operations.ts and sql/reading.ts explain its parts. */
 export type Reply = readonly unknown[];
 
 type Claim = readonly [holdId: string, fence: number, endMs: number, otherHolds: number, equalHolds: number];
@@ -137,7 +137,7 @@ export function readMessage(text: string): StoreMessage | undefined {
   if (kind === 'lost' || kind === 'next') return { kind, holdId: name };
   if (kind === 'freed') return { kind, id: name };
   if (kind !== 'granted') return undefined;
-  // One of functions that did not count has the first two.
+  // A notification of older functions has only the first two.
   const [fence, endMs, otherHolds, equalHolds] = numbers.map(Number) as [number, number, number?, number?];
   return { kind, grant: { holdId: name, fence, endMs, isClaim: true, otherHolds, equalHolds } };
 }

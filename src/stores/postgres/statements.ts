@@ -12,7 +12,7 @@ import {
 
 /** One statement to send. */
 export interface Statement {
-  /** The operation that errors name. */
+  /** The operation, for errors. */
   readonly operation: string;
   readonly text: string;
   /** Returns its values. Called once, when there is a connection. */
@@ -21,14 +21,13 @@ export interface Statement {
 
 /** How often a statement is sent if it conflicts with other transactions. */
 const maxAttempts = 8;
-/** On how many connections a statement is tried if it fails by what their earlier borrowers may have left on them. */
+/** On how many connections a statement is tried if the state left by their earlier borrowers makes it fail. */
 const maxConnections = 3;
 const retryPauseMs = 20;
 
 /**
- * Sends statements through the pool, each in a transaction of its own, on a connection that is borrowed for it. Only a reply,
- * or a refusal that says nothing about the connection, returns it to the pool: all else closes it. Rejects with a
- * `LockStoreError`.
+ * Sends statements through the pool, each in its own transaction on a borrowed connection. Only a reply, or a refusal that is not
+ * about the connection, returns it to the pool; anything else closes it. Rejects with a `LockStoreError`.
  */
 export class PostgresStatements {
   readonly #pool: PostgresPool;
@@ -87,8 +86,8 @@ export class PostgresStatements {
 }
 
 /**
- * Sends a statement without a transaction around it. If a `BEGIN` of an earlier borrower was still on its way, the statement
- * is in that transaction, and is rolled back when the connection is closed.
+ * Sends a statement without a transaction around it. If a `BEGIN` of an earlier borrower was still in flight, the statement is
+ * in that transaction, and is rolled back when the connection is closed.
  */
 async function alone(client: PostgresPoolClient, text: string, values: unknown[]): Promise<PostgresResult> {
   try {
@@ -102,7 +101,7 @@ async function alone(client: PostgresPoolClient, text: string, values: unknown[]
 
 /** Sends a statement in a transaction of the isolation level that the SQL functions need. */
 async function inReadCommitted(client: PostgresPoolClient, text: string, values: unknown[]): Promise<PostgresResult> {
-  // A `BEGIN` in a transaction of others only warns, and the `COMMIT` would be of theirs.
+  // A `BEGIN` in another transaction only warns, and the `COMMIT` would end that one.
   if (!(await askIfIdle(client))) throw new OpenTransactionError();
   await client.query('BEGIN ISOLATION LEVEL READ COMMITTED');
   const result = await client.query(text, values);

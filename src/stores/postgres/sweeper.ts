@@ -6,8 +6,8 @@ const everyMs = 10_000;
 const maxRows = 1_000;
 
 /**
- * Removes expired rows from the tables, every few seconds while there are calls; of a lock, once nothing was left to expire
- * for `recordTtlMs`. No caller waits for it.
+ * Removes expired rows from the tables, every few seconds while there are calls. The row of a lock is removed `recordTtlMs` after
+ * everything on the lock has expired. No caller waits for it.
  */
 export class Sweeper {
   readonly #statements: PostgresStatements;

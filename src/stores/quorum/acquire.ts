@@ -21,7 +21,7 @@ interface TryOutcome {
   readonly error?: LockStoreError | undefined;
   /** Whether nodes granted it, but too few of them or with different fences: perhaps no caller has a quorum. */
   readonly isSplit: boolean;
-  /** Whether it is known that no node has anything left of this try and the tries before. */
+  /** Whether certainly no node has anything left of this try and the tries before. */
   readonly isUndone: boolean;
 }
 
@@ -39,12 +39,12 @@ export async function acquireQuorum(quorum: Quorum, hold: QuorumHold, terms: Acq
     const { reply, error, isSplit, isUndone } = await tryOnce(quorum, hold, terms, wasUndone);
     wasUndone = isUndone;
     if (hold.releaseCount !== releaseCount) return { status: 'cancelled', nowMs: reply.nowMs, claims: [] };
-    const isOver = tries === maxTries || elapsedMs(clock.now(), start) >= quorum.nodeTimeoutMs;
-    if (!isSplit || isOver) {
+    const isLastTry = tries === maxTries || elapsedMs(clock.now(), start) >= quorum.nodeTimeoutMs;
+    if (!isSplit || isLastTry) {
       if (error !== undefined) throw error;
       return reply;
     }
-    // Other callers may have the other nodes. With random pauses, one of them comes first.
+    // Other callers may have the other nodes. With random pauses, one of them is first.
     await pause(clock, clock.jitter() * pauseMs * 2 ** tries);
     if (hold.releaseCount !== releaseCount) return { status: 'cancelled', nowMs: reply.nowMs, claims: [] };
   }
@@ -87,7 +87,7 @@ async function tryOnce(quorum: Quorum, hold: QuorumHold, terms: AcquireTerms, wa
     claims: [],
   } as const;
   if (grants < quorumSize || won !== undefined) return { reply, isSplit: grants > 0 && grants < quorumSize, isUndone };
-  // Other holds of the same owner may have come in between. Alone, it gets a common fence, or theirs.
+  // Other holds of the same owner may have been granted in between. Alone, it gets a common fence, or theirs.
   const error = quorumError('acquire', outcome, votes, 'The lock stores did not agree on a fence');
   return { reply, error, isSplit: !wasHeld, isUndone };
 }
@@ -140,7 +140,7 @@ function askNodes(
       if (hold.hasUnsettledCalls(node)) return Promise.resolve({ kind: 'timeout', wasAsked: false });
       const request = node.requestOf(hold.request);
       quorum.releases.forget(request);
-      // Also if the grant comes late.
+      // Also if the grant is late.
       const onGranted = (fence: number): void => {
         attempt.granted.set(node, fence);
         if (attempt.state === 'lost') inBackground(undo(quorum, hold, node, request, true));
@@ -152,7 +152,7 @@ function askNodes(
   );
 }
 
-/** What the votes so far decide. */
+/** The decision of the votes so far. */
 function judge({ quorumSize, maxFailures }: Quorum, votes: Votes): Verdict {
   const grants = granted(votes).length;
   const refusals = votes.filter((vote) => vote?.kind === 'refused').length;
@@ -165,7 +165,7 @@ function judge({ quorumSize, maxFailures }: Quorum, votes: Votes): Verdict {
 
 /**
  * Releases a try on every node that ever granted it, and waits for the replies. Nodes that may have granted it are released
- * without a wait. Returns whether it is known that no node holds anything of the try, now or later.
+ * without a wait. Returns whether certainly no node has anything of the try, now or later.
  */
 async function undoTry(quorum: Quorum, hold: QuorumHold, attempt: QuorumTry, votes: Votes): Promise<boolean> {
   // A node that was not asked may still hold what an earlier try left there.
@@ -173,7 +173,7 @@ async function undoTry(quorum: Quorum, hold: QuorumHold, attempt: QuorumTry, vot
     (vote) => vote !== undefined && vote.kind !== 'timeout' && vote.kind !== 'unreachable',
   );
   const isKnown = haveAllReplied && !quorum.mayArriveLater(hold.request);
-  // It was released meanwhile: that release goes to every node and gets the replies.
+  // It was released meanwhile: that release is sent to every node and gets the replies.
   if (attempt.state === 'lost') return isKnown && attempt.granted.size === 0;
   attempt.state = 'lost';
   const undone: Promise<boolean>[] = [];
@@ -183,7 +183,7 @@ async function undoTry(quorum: Quorum, hold: QuorumHold, attempt: QuorumTry, vot
     if (vote !== undefined && !isGranted && !mayBeGranted(vote)) continue;
     const release = undo(quorum, hold, node, node.requestOf(hold.request), vote?.kind === 'granted');
     node.rename(hold.request);
-    if (isGranted) undone.push(release.then(({ kind }) => kind === 'answered'));
+    if (isGranted) undone.push(release.then(({ kind }) => kind === 'replied'));
   }
   return (await Promise.all(undone)).every(Boolean) && isKnown;
 }
@@ -194,9 +194,9 @@ function undo(
   hold: QuorumHold,
   node: QuorumNode,
   request: HoldRequest,
-  isAnswered: boolean,
+  hasReplied: boolean,
 ): Promise<CallResult<ReleaseReply>> {
-  const tombstoneMs = isAnswered && node.mayArriveLater(request) === false ? 0 : hold.leaseMs;
+  const tombstoneMs = hasReplied && node.mayArriveLater(request) === false ? 0 : hold.leaseMs;
   return releases.release(hold, node, request, { tombstoneMs });
 }
 
@@ -217,7 +217,7 @@ function repliesOf(votes: Votes): ReplyVote[] {
   return votes.filter((vote): vote is ReplyVote => vote !== undefined && 'nowMs' in vote);
 }
 
-/** How long until a quorum of the nodes is free, by what those say that answered; no clock is compared with another. */
+/** How long until a quorum of the nodes is free, by their replies; no clock is compared with another. */
 function leaseRemainingMs(votes: Votes, quorumSize: number): number {
   const spans = votes.flatMap((vote) => {
     if (vote?.kind === 'granted') return [0];

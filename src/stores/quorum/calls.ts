@@ -14,16 +14,16 @@ import { kthLargest, leaseOf } from './tally.ts';
 
 type CallResults<T> = readonly (CallResult<T> | undefined)[];
 
-/** Renews on every node. `renewed` if a quorum renewed; `lost` if no quorum can hold it any more. */
+/** Renews on every node. `renewed` if a quorum renewed; `lost` if no quorum can still hold it. */
 export async function renewQuorum(quorum: Quorum, request: HoldRequest, terms: RenewTerms): Promise<RenewReply> {
   const { quorumSize, maxFailures, holds } = quorum;
   const hold = holds.find(request.holdId);
   const isKnown = hold !== undefined && hold.fence === terms.fence;
   if (isKnown) hold.leaseMs = Math.max(hold.leaseMs, terms.leaseMs);
-  // A node outside the quorum that agreed has the hold with a fence of its own.
+  // A node outside the quorum that agreed has the hold with another fence.
   const fences = isKnown ? hold.latestTry.granted : undefined;
   const isLost = ({ status }: RenewReply): boolean => status === 'lost';
-  const answers = await quorum.ask<CallResult<RenewReply>>(
+  const results = await quorum.ask<CallResult<RenewReply>>(
     (node) => {
       const own = node.requestOf(hold?.request ?? request);
       return node.call((store) => store.renew(own, { ...terms, fence: fences?.get(node) ?? terms.fence }));
@@ -36,10 +36,10 @@ export async function renewQuorum(quorum: Quorum, request: HoldRequest, terms: R
       return lost + failures(soFar) > maxFailures && lost + open(soFar) <= maxFailures ? 'enough' : 'open';
     },
   );
-  const renewed = replies(answers).filter((reply) => reply.status === 'renewed');
+  const renewed = replies(results).filter((reply) => reply.status === 'renewed');
   if (renewed.length >= quorumSize) return { status: 'renewed', ...leaseOf(quorumSize, renewed) };
-  if (count(answers, isLost) > maxFailures) return { status: 'lost' };
-  throw failed('renew', answers);
+  if (count(results, isLost) > maxFailures) return { status: 'lost' };
+  throw failed('renew', results);
 }
 
 /**
@@ -50,7 +50,7 @@ export async function releaseQuorum(quorum: Quorum, request: HoldRequest, terms:
   const { quorumSize, holds, releases } = quorum;
   const hold = holds.of(request);
   hold.end();
-  const answers = await quorum.ask<CallResult<ReleaseReply>>(
+  const results = await quorum.ask<CallResult<ReleaseReply>>(
     (node) => releases.releaseOnce(hold, node, { ...terms, announce: true }),
     (soFar) => {
       if (failures(soFar) > quorum.maxFailures) return 'enough';
@@ -58,32 +58,32 @@ export async function releaseQuorum(quorum: Quorum, request: HoldRequest, terms:
     },
   );
   holds.dropIfSettled(hold);
-  const status = releaseStatus(quorum, answers);
+  const status = releaseStatus(quorum, results);
   if (status === undefined) {
-    throw failed('release', answers, releases.stop(hold, quorum.nodes));
+    throw failed('release', results, releases.stop(hold, quorum.nodes));
   }
   for (const node of quorum.nodes) releases.forget(node.requestOf(hold.request));
-  const nowMs = kthLargest(quorumSize, replies(answers), (reply) => reply.nowMs);
+  const nowMs = kthLargest(quorumSize, replies(results), (reply) => reply.nowMs);
   return { status, nowMs, claims: [] };
 }
 
 function releaseStatus(
   { quorumSize, maxFailures }: Quorum,
-  answers: CallResults<ReleaseReply>,
+  results: CallResults<ReleaseReply>,
 ): 'released' | 'expired' | 'absent' | undefined {
-  const released = count(answers, ({ status }) => status === 'released');
-  const expired = count(answers, ({ status }) => status === 'expired');
+  const released = count(results, ({ status }) => status === 'released');
+  const expired = count(results, ({ status }) => status === 'expired');
   if (released >= quorumSize) return 'released';
-  if (released + expired >= quorumSize && released + open(answers) < quorumSize) return 'expired';
-  return replies(answers).length - released - expired > maxFailures ? 'absent' : undefined;
+  if (released + expired >= quorumSize && released + open(results) < quorumSize) return 'expired';
+  return replies(results).length - released - expired > maxFailures ? 'absent' : undefined;
 }
 
 /** Returns the holds that a quorum has, or would have if the nodes that did not reply had them, too. */
 export async function inspectQuorum(quorum: Quorum, id: string): Promise<InspectReply> {
   const { quorumSize } = quorum;
-  const answers = await look(quorum, id);
-  const known = replies(answers);
-  if (known.length < quorumSize) throw failed('inspect', answers);
+  const results = await look(quorum, id);
+  const known = replies(results);
+  if (known.length < quorumSize) throw failed('inspect', results);
   const seen = new Map<string, StoreHold[]>();
   for (const hold of known.flatMap(({ holds }) => holds)) {
     const holdId = originalId(hold.holdId);
@@ -104,11 +104,11 @@ export async function inspectQuorum(quorum: Quorum, id: string): Promise<Inspect
 /** Removes the hold that has this fence on any node from every node. */
 export async function forceReleaseQuorum(quorum: Quorum, id: string, fence: number): Promise<boolean> {
   const { quorumSize, maxFailures } = quorum;
-  // A node outside the quorum that agreed has the hold with a fence of its own.
+  // A node outside the quorum that agreed has the hold with another fence.
   const seen = await look(quorum, id);
   const named = replies(seen).flatMap(({ holds }) => holds.filter((hold) => hold.fence === fence));
   const holdIds = new Set(named.map(({ holdId }) => originalId(holdId)));
-  const answers = await quorum.ask<CallResult<boolean>>(
+  const results = await quorum.ask<CallResult<boolean>>(
     (node, index) => {
       const own = replies([seen[index]])[0]?.holds.find(({ holdId }) => holdIds.has(originalId(holdId)));
       return node.call((store) => store.forceRelease(id, own?.fence ?? fence));
@@ -118,9 +118,9 @@ export async function forceReleaseQuorum(quorum: Quorum, id: string, fence: numb
       return count(soFar, Boolean) >= quorumSize || count(soFar, (reply) => !reply) > maxFailures ? 'enough' : 'open';
     },
   );
-  if (count(answers, Boolean) >= quorumSize) return true;
-  if (count(answers, (reply) => !reply) > maxFailures) return false;
-  throw failed('force release', answers);
+  if (count(results, Boolean) >= quorumSize) return true;
+  if (count(results, (reply) => !reply) > maxFailures) return false;
+  throw failed('force release', results);
 }
 
 function look(quorum: Quorum, id: string): Promise<CallResults<InspectReply>> {
@@ -133,25 +133,25 @@ function look(quorum: Quorum, id: string): Promise<CallResults<InspectReply>> {
   );
 }
 
-function replies<T>(answers: CallResults<T>): T[] {
-  return answers.flatMap((answer) => (answer?.kind === 'answered' ? [answer.reply] : []));
+function replies<T>(results: CallResults<T>): T[] {
+  return results.flatMap((result) => (result?.kind === 'replied' ? [result.reply] : []));
 }
 
-function count<T>(answers: CallResults<T>, fits: (reply: T) => boolean): number {
-  return replies(answers).filter(fits).length;
+function count<T>(results: CallResults<T>, fits: (reply: T) => boolean): number {
+  return replies(results).filter(fits).length;
 }
 
-function failures(answers: CallResults<unknown>): number {
-  return answers.filter((answer) => answer !== undefined && answer.kind !== 'answered').length;
+function failures(results: CallResults<unknown>): number {
+  return results.filter((result) => result !== undefined && result.kind !== 'replied').length;
 }
 
 /** How many nodes have not replied yet. */
-function open(answers: CallResults<unknown>): number {
-  return answers.filter((answer) => answer === undefined).length;
+function open(results: CallResults<unknown>): number {
+  return results.filter((result) => result === undefined).length;
 }
 
 /** If all nodes refused, nothing was done, unless one of them was asked again and has not replied yet. */
-function failed(operation: string, answers: CallResults<unknown>, wasRepeated = false): Error {
-  const isKnown = !wasRepeated && answers.every((answer) => answer?.kind === 'failed');
-  return quorumError(operation, isKnown ? 'not-applied' : 'unknown', answers);
+function failed(operation: string, results: CallResults<unknown>, wasRepeated = false): Error {
+  const isKnown = !wasRepeated && results.every((result) => result?.kind === 'failed');
+  return quorumError(operation, isKnown ? 'not-applied' : 'unknown', results);
 }

@@ -1,18 +1,18 @@
 import { LockStoreError, type StoreOutcome } from '../../core/model/errors.ts';
 
-/** What one node did with a call. `restarted`: it granted, but has not been running for the longest lease. */
+/** The result of a call on one node. `restarted`: it granted, but has not been running for the longest lease. */
 export type NodeOutcome =
   | 'granted'
   | 'refused'
   | 'cancelled'
   | 'restarted'
-  | 'answered'
+  | 'replied'
   | 'timeout'
   | 'unreachable'
   | 'failed';
 
 /**
- * What each node did, in the order of `stores`: the `cause` of a `LockStoreError` for a missing quorum.
+ * The results of a call on each node, in the order of `stores`: the `cause` of a `LockStoreError` for a missing quorum.
  *
  * @example
  * ```ts
@@ -35,19 +35,19 @@ export class QuorumFailure extends AggregateError {
   }
 }
 
-interface NodeAnswer {
+interface NodeResult {
   readonly kind: NodeOutcome;
   readonly error?: unknown;
 }
 
-/** The error for too few replies. It names no host and no key. A node that was not waited for counts as timed out. */
+/** The error for too few replies. It names no host and no key. A node without a reply counts as timed out. */
 export function quorumError(
   operation: string,
   outcome: StoreOutcome,
-  answers: readonly (NodeAnswer | undefined)[],
+  results: readonly (NodeResult | undefined)[],
   what = `No quorum of the lock stores replied to ${operation}`,
 ): LockStoreError {
-  const nodes = answers.map((answer) => answer?.kind ?? 'timeout');
-  const errors = answers.flatMap((answer) => (answer?.error === undefined ? [] : [answer.error]));
+  const nodes = results.map((result) => result?.kind ?? 'timeout');
+  const errors = results.flatMap((result) => (result?.error === undefined ? [] : [result.error]));
   return new LockStoreError(what, { cause: new QuorumFailure(nodes, errors), outcome });
 }

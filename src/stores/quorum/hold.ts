@@ -9,7 +9,7 @@ export interface QuorumTry {
   readonly granted: Map<QuorumNode, number>;
 }
 
-/** What this process knows about one hold on the nodes. */
+/** One hold on the nodes, as far as this process knows. */
 export class QuorumHold {
   readonly request: HoldRequest;
   /** The longest lease that was asked for: a node that does not reply may keep the hold that long. */
@@ -69,13 +69,13 @@ export class QuorumHold {
     return this.#unsettled.has(node);
   }
 
-  /** Whether nothing about the hold has to be remembered. */
+  /** Whether the hold can be forgotten. */
   get isSettled(): boolean {
     return this.fence === undefined && this.pending === undefined && this.#unsettled.size === 0;
   }
 }
 
-/** The holds of this process, by hold id, as long as something about them has to be remembered. */
+/** The holds of this process, by hold id, until they can be forgotten. */
 export class QuorumHolds {
   readonly #holds = new Map<string, QuorumHold>();
 
@@ -93,7 +93,7 @@ export class QuorumHolds {
     return hold;
   }
 
-  /** Forgets a hold about which nothing has to be remembered. */
+  /** Forgets a hold if possible. */
   dropIfSettled(hold: QuorumHold): void {
     const { holdId } = hold.request;
     if (hold.isSettled && this.#holds.get(holdId) === hold) this.#holds.delete(holdId);

@@ -4,14 +4,14 @@ import type { AcquireReply, HoldRequest, LockStore } from '../../core/model/stor
 
 /** The result of one call to one node. `failed`: the node replied with an error and did nothing. */
 export type CallResult<T> =
-  | { readonly kind: 'answered'; readonly reply: T }
+  | { readonly kind: 'replied'; readonly reply: T }
   | { readonly kind: 'timeout' }
   | { readonly kind: 'unreachable' | 'failed'; readonly error: unknown };
 
 /** The renameSuffix of a hold id that was renamed on a node. */
 const renameSuffix = /~(\d+)$/;
 
-/** One store of a quorum, with a deadline for its calls and what is known of its clock. */
+/** One store of a quorum, with a deadline for its calls and an estimate of its clock. */
 export class QuorumNode {
   readonly store: LockStore;
   readonly #clock: Clock;
@@ -20,12 +20,12 @@ export class QuorumNode {
   #hasReplied = false;
   #offsetMs: number | undefined;
   readonly #requests = new WeakMap<HoldRequest, HoldRequest>();
-  /** Whether an acquire of each of those requests may still reach the store, as its latest reply says. */
+  /** Whether an acquire of each of those requests may still reach the store, by its latest reply. */
   readonly #mayArriveLater = new WeakMap<HoldRequest, boolean>();
 
   readonly #isNeeded: () => boolean;
 
-  /** `isNeeded` says whether the nodes that are connected are too few for a quorum. */
+  /** `isNeeded` returns whether the connected nodes are too few for a quorum. */
   constructor(store: LockStore, clock: Clock, timeoutMs: number, isNeeded: () => boolean) {
     this.store = store;
     this.#clock = clock;
@@ -38,17 +38,17 @@ export class QuorumNode {
     return this.#hasReplied && this.store.link?.isUp === false;
   }
 
-  /** Whether the latest call timed out: if the other nodes suffice, this one is not waited for. */
+  /** Whether the latest call timed out: if the other nodes suffice, calls do not wait for this one. */
   get isSilent(): boolean {
     return this.#isSilent;
   }
 
-  /** The node's clock minus this machine's monotonic clock, by the latest reply. Too small by the way of the call. */
+  /** The node's clock minus this machine's monotonic clock, by the latest reply. Too small by the duration of that call. */
   get offsetMs(): number | undefined {
     return this.#offsetMs;
   }
 
-  /** The request as this node gets it: an object of its own, that of a writer, like all on a quorum. */
+  /** The request for this node: a separate object, and a writer, like all on a quorum. */
   requestOf(request: HoldRequest): HoldRequest {
     let own = this.#requests.get(request);
     if (own === undefined) {
@@ -68,12 +68,12 @@ export class QuorumNode {
     this.#requests.set(request, { ...own, holdId: `${request.holdId}~${count}` });
   }
 
-  /** What the store last said about a request of this node; undefined if it did not say. */
+  /** The store's last `mayArriveLater` for a request of this node; undefined without one. */
   mayArriveLater(request: HoldRequest): boolean | undefined {
     return this.#mayArriveLater.get(request);
   }
 
-  /** To be called with each reply to an acquire, and when that was sent. */
+  /** Call it with each reply to an acquire, and the time when that was sent. */
   onAcquireReply(request: HoldRequest, sent: Instant, { nowMs, mayArriveLater }: AcquireReply): void {
     this.#offsetMs = nowMs - sent.monoMs;
     if (mayArriveLater !== undefined) this.#mayArriveLater.set(request, mayArriveLater);
@@ -81,15 +81,15 @@ export class QuorumNode {
 
   /** Makes a call with a deadline; never rejects. A call that timed out may still have an effect. */
   call<T>(run: (store: LockStore) => Promise<T>): Promise<CallResult<T>> {
-    // There are others. Without them, the connection may be back within the deadline.
+    // The other nodes suffice. Otherwise, the connection may be back within the deadline.
     if (this.isLost && !this.#isNeeded()) {
       const cause = this.store.link?.error;
       const error = new LockStoreError('The lock store has no connection', { cause, outcome: 'not-applied' });
       return Promise.resolve({ kind: 'failed', error });
     }
     return new Promise((resolve) => {
-      // Started with the call, cancelled by its reply. One turn more than the deadline: after a blocked event loop, timers
-      // come first, and the reply may be there already.
+      // Started with the call, cancelled by its reply. One tick more than the deadline: after a blocked event loop, timers
+      // run first, and the reply may have arrived already.
       let timer: Timer = this.#clock.after(this.#timeoutMs, () => {
         timer = this.#clock.after(0, () => {
           this.#isSilent = true;
@@ -104,7 +104,7 @@ export class QuorumNode {
       callSafely(() => run(this.store)).then(
         (reply) => {
           this.#hasReplied = true;
-          settle({ kind: 'answered', reply });
+          settle({ kind: 'replied', reply });
         },
         (error: unknown) => settle({ kind: isRefusal(error) ? 'failed' : 'unreachable', error }),
       );
@@ -117,7 +117,7 @@ export function originalId(holdId: string): string {
   return holdId.replace(renameSuffix, '');
 }
 
-/** Makes a rejection of what a store throws. */
+/** Turns a synchronous error of a store into a rejection. */
 async function callSafely<T>(run: () => Promise<T>): Promise<T> {
   return run();
 }

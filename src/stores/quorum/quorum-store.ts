@@ -7,7 +7,7 @@ import { Majority } from './majority.ts';
 import { QuorumNode } from './node.ts';
 import { Quorum } from './quorum.ts';
 
-/** Which stores decide together, and how long each may take. */
+/** The options of a `QuorumStore`. */
 export interface QuorumStoreOptions {
   /** The nodes: three or more stores that share no server, disk or replication. An odd number is best. */
   readonly stores: readonly LockStore[];
@@ -23,8 +23,8 @@ export interface QuorumStoreOptions {
 /**
  * Keeps locks on a majority of independent stores (Redlock): they outlive the loss of the other stores. Waiters queue in their own
  * process. A quorum agrees on a fence before the hold is granted. Throws `LockConfigError` for bad options. Its calls reject with
- * `LockStoreError`, whose `cause` says what each node did (`QuorumFailure`). docs/stores/quorum.md says what is promised, and what is
- * not.
+ * `LockStoreError`, whose `cause` has the results of all nodes (`QuorumFailure`). docs/stores/quorum.md lists what is promised and
+ * what is not.
  *
  * @example
  * ```ts

@@ -8,7 +8,7 @@ import { collect, type Verdict } from './tally.ts';
 /** How far proposed fences are ahead of the nodes' clocks: replies have whole milliseconds, and calls vary. */
 const aheadMs = 5;
 
-/** What the operations on a quorum share. */
+/** The common part of the operations on a quorum. */
 export class Quorum {
   readonly clock: Clock;
   readonly nodes: readonly QuorumNode[];
@@ -33,12 +33,12 @@ export class Quorum {
     this.releases = new QuorumReleases(clock);
   }
 
-  /** Whether so many nodes have lost their connections that the others are no quorum. */
+  /** Whether the connected nodes are too few for a quorum. */
   get hasLostQuorum(): boolean {
     return this.nodes.filter((node) => node.isLost).length > this.maxFailures;
   }
 
-  /** Whether any node says that an acquire of a hold may still reach it. */
+  /** Whether an acquire of a hold may still reach any node. */
   mayArriveLater(request: HoldRequest): boolean {
     return this.nodes.some((node) => node.mayArriveLater(node.requestOf(request)) === true);
   }
@@ -61,7 +61,7 @@ export class Quorum {
   /** Calls all nodes at once; see `collect`. */
   ask<T>(
     call: (node: QuorumNode, index: number) => Promise<T>,
-    judge: (answers: readonly (T | undefined)[]) => Verdict,
+    judge: (results: readonly (T | undefined)[]) => Verdict,
   ): Promise<readonly (T | undefined)[]> {
     // A tenth is short compared with a failing call, and enough for nodes that are as fast as the others.
     return collect(this.clock, this.nodes, this.nodes.map(call), this.nodeTimeoutMs / 10, judge);

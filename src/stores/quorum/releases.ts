@@ -42,8 +42,8 @@ export class QuorumReleases {
   /** By the request of each node. */
   readonly #retries = new WeakMap<HoldRequest, Retry>();
   /**
-   * What each node replied, in time or late, when it released; also by the request of the node. The node may forget a
-   * release after its reply. If there was no quorum and the release is repeated, it finds the reply here.
+   * The reply of each node to a release, in time or late; also by the request of the node. The node may forget a release after
+   * its reply. If there was no quorum and the release is repeated, it finds the reply here.
    */
   readonly #replies = new WeakMap<HoldRequest, ReleaseReply>();
 
@@ -51,16 +51,14 @@ export class QuorumReleases {
     this.#clock = clock;
   }
 
-  /** Releases the latest request on a node, as `release` does, unless the node has already replied that it released. */
+  /** Releases the latest request on a node, as `release` does, unless the node has already released it. */
   releaseOnce(hold: QuorumHold, node: QuorumNode, terms: ReleaseTerms): Promise<CallResult<ReleaseReply>> {
     const request = node.requestOf(hold.request);
     const reply = this.#replies.get(request);
-    return reply === undefined
-      ? this.release(hold, node, request, terms)
-      : Promise.resolve({ kind: 'answered', reply });
+    return reply === undefined ? this.release(hold, node, request, terms) : Promise.resolve({ kind: 'replied', reply });
   }
 
-  /** Forgets a node's reply: a quorum has replied, or the hold is asked for again. */
+  /** Forgets a node's reply: a quorum has replied, or the hold is acquired again. */
   forget(request: HoldRequest): void {
     this.#replies.delete(request);
   }
@@ -95,8 +93,8 @@ export class QuorumReleases {
   }
 
   /**
-   * Ends the retries of a hold: its caller is told that the release failed, and makes its own retries. Returns whether a
-   * retry was sent to any node.
+   * Ends the retries of a hold: the release fails, and its caller makes its own retries. Returns whether a retry was sent to any
+   * node.
    */
   stop(hold: QuorumHold, nodes: readonly QuorumNode[]): boolean {
     const retries = nodes.map((node) => this.#retries.get(node.requestOf(hold.request)));
@@ -112,7 +110,7 @@ export class QuorumReleases {
   ): Promise<void> {
     const start = this.#clock.now();
     let result = await first;
-    for (let pauseMs = firstRetryMs; result.kind !== 'answered'; pauseMs = Math.min(2 * pauseMs, lastRetryMs)) {
+    for (let pauseMs = firstRetryMs; result.kind !== 'replied'; pauseMs = Math.min(2 * pauseMs, lastRetryMs)) {
       const nextMs = pauseMs * (0.5 + this.#clock.jitter());
       if (retry.isStopped || elapsedMs(this.#clock.now(), start) + nextMs > forMs) return;
       await retry.pause(this.#clock, nextMs);

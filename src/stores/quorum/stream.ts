@@ -5,10 +5,10 @@ import { quorumError } from './errors.ts';
 import { originalId, type QuorumNode } from './node.ts';
 import type { Quorum } from './quorum.ts';
 
-/** The pause before a node that refused the stream is asked again. */
+/** The pause before the next try on a node that refused the stream. */
 const retryMs = 1_000;
 
-/** Subscribes a process on every node and joins their streams. A node that fails is asked again until the end. */
+/** Subscribes a process on every node and joins their streams. Retries a node that fails until the end. */
 export async function subscribeQuorum(quorum: Quorum, process: string, listener: StoreListener): Promise<Unsubscribe> {
   const { nodes, clock } = quorum;
   let isEnded = false;
@@ -40,7 +40,7 @@ export async function subscribeQuorum(quorum: Quorum, process: string, listener:
   };
   const streams = new Map(nodes.map((node) => [node, join(node)]));
   const joined = await joinResults(quorum, streams);
-  if (count(joined, 'answered') < quorum.quorumSize) {
+  if (count(joined, 'replied') < quorum.quorumSize) {
     inBackground(end());
     throw quorumError('subscribe', 'unknown', joined);
   }
@@ -49,7 +49,7 @@ export async function subscribeQuorum(quorum: Quorum, process: string, listener:
   return end;
 }
 
-type JoinResult = { readonly kind: 'answered' } | { readonly kind: 'unreachable'; readonly error: unknown };
+type JoinResult = { readonly kind: 'replied' } | { readonly kind: 'unreachable'; readonly error: unknown };
 type JoinResults = readonly (JoinResult | undefined)[];
 
 /** The results of the streams once a quorum of them is in force, or too many have failed. */
@@ -58,14 +58,14 @@ function joinResults(quorum: Quorum, streams: ReadonlyMap<QuorumNode, Promise<vo
     async (node) => {
       try {
         await streams.get(node);
-        return { kind: 'answered' };
+        return { kind: 'replied' };
       } catch (error) {
         return { kind: 'unreachable', error };
       }
     },
     (soFar) => {
       const isDecided =
-        count(soFar, 'answered') >= quorum.quorumSize || count(soFar, 'unreachable') > quorum.maxFailures;
+        count(soFar, 'replied') >= quorum.quorumSize || count(soFar, 'unreachable') > quorum.maxFailures;
       return isDecided ? 'final' : 'open';
     },
   );

@@ -2,11 +2,11 @@ import type { Clock, Timer } from '../../core/base/clock.ts';
 import { inBackground } from '../../core/base/safely.ts';
 import type { QuorumNode } from './node.ts';
 
-/** What the answers so far decide: nothing yet, enough to decide, or all that matters. */
+/** The value of the replies so far: not enough to decide, enough, or all that matters. */
 export type Verdict = 'open' | 'enough' | 'final';
 
 /**
- * Collects the answers of the nodes, in the order of the nodes, until they are final or complete. Once they are enough, it
+ * Collects the replies of the nodes, in the order of the nodes, until they are final or complete. Once they are enough, it
  * waits `graceMs` more for the nodes that are not known to be silent. No call may reject.
  */
 export function collect<T>(
@@ -14,27 +14,27 @@ export function collect<T>(
   nodes: readonly QuorumNode[],
   calls: readonly Promise<T>[],
   graceMs: number,
-  judge: (answers: readonly (T | undefined)[]) => Verdict,
+  judge: (results: readonly (T | undefined)[]) => Verdict,
 ): Promise<readonly (T | undefined)[]> {
   return new Promise((resolve) => {
-    const answers: (T | undefined)[] = calls.map(() => undefined);
-    // Started once the answers are enough, cancelled with the last one.
+    const replies: (T | undefined)[] = calls.map(() => undefined);
+    // Started once the replies are enough, cancelled with the last one.
     let grace: Timer | undefined;
-    let isOver = false;
+    let isSettled = false;
     const finish = (): void => {
-      isOver = true;
+      isSettled = true;
       grace?.cancel();
-      resolve([...answers]);
+      resolve([...replies]);
     };
-    const take = (index: number, answer: T): void => {
-      if (isOver) return;
-      answers[index] = answer;
-      const verdict = judge(answers);
-      const isAwaited = nodes.some((node, at) => answers[at] === undefined && !(verdict === 'enough' && node.isSilent));
+    const take = (index: number, result: T): void => {
+      if (isSettled) return;
+      replies[index] = result;
+      const verdict = judge(replies);
+      const isAwaited = nodes.some((node, at) => replies[at] === undefined && !(verdict === 'enough' && node.isSilent));
       if (verdict === 'final' || !isAwaited) finish();
       else if (verdict === 'enough') grace ??= clock.after(graceMs, finish);
     };
-    for (const [index, call] of calls.entries()) inBackground(call.then((answer) => take(index, answer)));
+    for (const [index, call] of calls.entries()) inBackground(call.then((result) => take(index, result)));
   });
 }
 

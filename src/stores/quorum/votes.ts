@@ -3,7 +3,7 @@ import type { QuorumHold } from './hold.ts';
 import type { CallResult, QuorumNode } from './node.ts';
 import type { Quorum } from './quorum.ts';
 
-/** What one node replied to an acquire. `restarted`: it granted, but may have forgotten the lease of another owner. */
+/** The reply of one node to an acquire. `restarted`: it granted, but may have forgotten the lease of another owner. */
 export type Vote =
   | {
       readonly kind: 'granted';
@@ -16,10 +16,10 @@ export type Vote =
   | { readonly kind: 'timeout'; readonly wasAsked: boolean }
   | { readonly kind: 'unreachable' | 'failed'; readonly error: unknown };
 
-/** In the order of the nodes; undefined for a node that has not replied yet, or was not waited for. */
+/** In the order of the nodes; undefined for a node that has not replied in time. */
 export type Votes = readonly (Vote | undefined)[];
 
-/** Asks one node. `onGranted` is called with its grant, even if that comes late. */
+/** Asks one node. `onGranted` is called with its grant, even if that is late. */
 export async function askNode(
   quorum: Quorum,
   node: QuorumNode,
@@ -29,7 +29,7 @@ export async function askNode(
   onGranted: (fence: number) => void,
 ): Promise<Vote> {
   const sent = quorum.clock.now();
-  const answer = await node.call((store) => {
+  const result = await node.call((store) => {
     const call = Promise.resolve(store.acquire(request, terms));
     // Before `track`: if the grant is released at once, there is no moment without an unsettled call.
     call.then(
@@ -41,8 +41,8 @@ export async function askNode(
     );
     return hold.track(node, call);
   });
-  if (answer.kind !== 'answered') return failure(answer);
-  const { reply } = answer;
+  if (result.kind !== 'replied') return failure(result);
+  const { reply } = result;
   if (reply.status !== 'granted') return denied(reply);
   const { grant, nowMs } = reply;
   return unlessRestarted(quorum, node, { kind: 'granted', grant, nowMs });
@@ -77,8 +77,8 @@ export function agreedFence(votes: Votes, quorumSize: number): number | undefine
 }
 
 /**
- * A grant counts if the node has been running for longer than the longest lease: otherwise it may have forgotten one. The
- * node is asked after the grant, so that no restart can come in between.
+ * A grant counts if the node has been running for longer than the longest lease: otherwise it may have forgotten one. The check
+ * follows the grant: no restart can be in between.
  */
 async function unlessRestarted(
   quorum: Quorum,
@@ -87,12 +87,12 @@ async function unlessRestarted(
 ): Promise<Vote> {
   const { uptimeMs } = node.store;
   if (uptimeMs === undefined) return vote;
-  const answer = await node.call((store) => uptimeMs.call(store));
+  const result = await node.call((store) => uptimeMs.call(store));
   // The node did grant: it has to be released like one that did not reply.
-  if (answer.kind !== 'answered')
-    return answer.kind === 'timeout' ? failure(answer) : { kind: 'unreachable', error: answer.error };
+  if (result.kind !== 'replied')
+    return result.kind === 'timeout' ? failure(result) : { kind: 'unreachable', error: result.error };
   const neededMs = quorum.maxLeaseMs * 1.01 + 2;
-  return answer.reply > neededMs ? vote : { kind: 'restarted' };
+  return result.reply > neededMs ? vote : { kind: 'restarted' };
 }
 
 function denied(reply: Exclude<AcquireReply, { status: 'granted' }>): Vote {
@@ -100,6 +100,6 @@ function denied(reply: Exclude<AcquireReply, { status: 'granted' }>): Vote {
   return { kind: 'refused', leaseRemainingMs: reply.leaseRemainingMs, nowMs: reply.nowMs };
 }
 
-function failure(answer: Exclude<CallResult<unknown>, { kind: 'answered' }>): Vote {
-  return answer.kind === 'timeout' ? { kind: 'timeout', wasAsked: true } : answer;
+function failure(result: Exclude<CallResult<unknown>, { kind: 'replied' }>): Vote {
+  return result.kind === 'timeout' ? { kind: 'timeout', wasAsked: true } : result;
 }

@@ -2,9 +2,9 @@ import type { HoldRequest } from '../../core/model/store.ts';
 import type { RedisDriver } from './drivers/driver.ts';
 
 /**
- * Knows which acquires of this process may still reach the server. A call that was answered on the connection on which it was
- * sent has arrived once and is over. Any other call may arrive later, or twice: after a reconnect the client sends it
- * again, and the old connection may deliver it late.
+ * Knows which acquires of this process may still reach the server. A call that got its reply on the connection on which it was
+ * sent has arrived exactly once. Any other call may arrive later, or twice: after a reconnect the client sends it again, and
+ * the old connection may deliver it late.
  */
 export class CallHistory {
   readonly #driver: RedisDriver;
@@ -16,8 +16,8 @@ export class CallHistory {
   }
 
   /**
-   * An acquire is about to be sent. Call the returned function when it was answered; a second call of it does nothing. It
-   * returns whether a copy of this acquire, or of an earlier one of the same hold, may still reach the server.
+   * Call it before an acquire is sent, and the returned function after its reply; a second call of that does nothing. It returns
+   * whether a copy of this acquire, or of an earlier one of the same hold, may still reach the server.
    */
   acquireSent(request: HoldRequest): () => boolean {
     const epoch = this.#driver.connectionEpoch();
@@ -35,7 +35,7 @@ export class CallHistory {
     };
   }
 
-  /** Whether an acquire of a hold may still reach the server. It may, if this store was never asked for the hold. */
+  /** Whether an acquire of a hold may still reach the server. True if this store was never asked for the hold. */
   mayAcquireArrive(request: HoldRequest): boolean {
     return this.#openAcquires.get(request)?.count !== 0;
   }

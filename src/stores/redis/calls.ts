@@ -24,15 +24,15 @@ export interface HoldCalls {
   renew(request: HoldRequest, terms: RenewTerms): Promise<RenewReply>;
   release(request: HoldRequest, terms: ReleaseTerms): Promise<ReleaseReply>;
   transfer(from: HoldRequest, to: HoldRequest, terms: TransferTerms): Promise<TransferReply>;
-  /** What a process is to hear of the messages to it. */
-  heardBy(listener: StoreListener): StoreListener;
-  /** Keeps connections of its own, from the first subscription on. */
+  /** Wraps the listener of a process, to change its messages. */
+  wrapListener(listener: StoreListener): StoreListener;
+  /** Keeps its separate connections, from the first subscription on. */
   open(): void;
   /** Closes them, with the last subscription. */
   close(): void;
 }
 
-/** What the calls of a store have in common. */
+/** The common settings of the calls of a store. */
 export interface CallSettings {
   readonly driver: RedisDriver;
   readonly history: CallHistory;
@@ -54,7 +54,7 @@ export class RedisCalls implements HoldCalls {
     this.#scripts = scripts;
   }
 
-  /** The same calls by other scripts: on a connection of the store's own. */
+  /** The same calls by other scripts, on a separate connection. */
   by(scripts: RedisScripts): RedisCalls {
     return new RedisCalls(this.#settings, scripts);
   }
@@ -69,15 +69,15 @@ export class RedisCalls implements HoldCalls {
     const args: Item[] = [...keys, process, owner, holdId, modeOf(request), leaseMs, recordTtlMs, rest];
     if (minFence !== undefined || newest !== undefined) args.push(minFence ?? 0);
     if (newest !== undefined) args.push(newest.holdId);
-    const onAnswered = history.acquireSent(request);
+    const onReply = history.acquireSent(request);
     const read = (reply: unknown): AcquireReply => {
-      const mayArriveLater = onAnswered();
+      const mayArriveLater = onReply();
       const result = Array.isArray(reply) ? readAcquire(holdId, reply) : readGrant(holdId, Number(reply), leaseMs);
       // Twice as long as the process keeps its places in the queue without a poll.
       if (result.status === 'queued') shardedSubscriptions?.listen(keys[0], process, 2 * livenessMs);
       return Object.assign(result, { mayArriveLater });
     };
-    return this.#scripts.run(acquire, args, read, keys.length, onAnswered);
+    return this.#scripts.run(acquire, args, read, keys.length, onReply);
   }
 
   renew(request: HoldRequest, { leaseMs, fence }: RenewTerms): Promise<RenewReply> {
@@ -115,7 +115,7 @@ export class RedisCalls implements HoldCalls {
     return this.#scripts.run(transfer, args, (reply) => readTransfer(to.holdId, reply), keys.length);
   }
 
-  heardBy(listener: StoreListener): StoreListener {
+  wrapListener(listener: StoreListener): StoreListener {
     return listener;
   }
 

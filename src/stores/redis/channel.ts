@@ -13,26 +13,26 @@ const pingTimeoutMs = 2_000;
 const replyTimeoutMs = 2_000;
 
 /**
- * The messages of a Redis store, on one connection of its own. The connection is opened with the first subscription. It is
- * closed when the last subscription ends, or when a first one is not in force within two seconds. It reconnects for ever,
- * in a cluster to another node each time. It is pinged, so that a half-open connection is noticed, and then compared with
- * the client's: on another server it gets no messages.
+ * The messages of a Redis store, on one separate connection. The connection is opened with the first subscription. It is closed
+ * when the last subscription ends, or when a first one is not active within two seconds. It reconnects for ever, in a cluster to
+ * another node each time. Pings detect a half-open connection. After each ping, its server is compared with the client's: on
+ * another server it gets no messages.
  */
 export class RedisChannel {
   readonly #driver: RedisDriver;
   readonly #prefix: string;
   readonly #clock: Clock;
   readonly #listeners = new Map<string, StoreListener>();
-  /** The listeners that also want to hear of free keys, by the same names. They share one channel. */
+  /** The listeners that also listen for free keys, by the same names. They share one channel. */
   readonly #freedListeners = new Map<string, StoreListener>();
   readonly #freedChannel: string;
   #connection: RedisSubscriber | undefined;
   /** Called, and forgotten, when the connection is ready. */
   readonly #onReady = new Set<() => void>();
   #pingTimer: Timer | undefined;
-  /** The server refused to subscribe again, for want of a right. Instead of a ping, it is asked again until it agrees. */
+  /** The server denied the resubscription (ACL). It is tried again instead of each ping. */
   #isRefused = false;
-  /** Of the connection as it is now; another one when it has connected again. */
+  /** Of the present connection; another one after each reconnect. */
   #sameServer: SameServer;
   /** How many checks in succession found the calls on another server. */
   #misses = 0;
@@ -54,13 +54,13 @@ export class RedisChannel {
     const channel = this.#prefix + process;
     this.#listeners.set(channel, listener);
     if (options.freed) this.#freedListeners.set(channel, listener);
-    let isOver = false;
+    let hasEnded = false;
     let stopWaiting = (): void => {};
     const send = async (): Promise<void> => {
       // A connection to a node of a cluster needs a client that knows the nodes.
       if (this.#driver.cluster) await this.#driver.connection.connected();
       // Nothing would close a connection that is opened now.
-      if (isOver) return;
+      if (hasEnded) return;
       this.#connection ??= this.#open();
       const connection = this.#connection;
       if (!connection.isReady) {
@@ -69,13 +69,13 @@ export class RedisChannel {
           stopWaiting = () => this.#onReady.delete(resolve);
         });
       }
-      if (isOver) return;
+      if (hasEnded) return;
       await connection.subscribe([channel, ...(options.freed ? [this.#freedChannel] : [])]);
     };
     try {
       await this.#inTime(send());
     } catch (error) {
-      isOver = true;
+      hasEnded = true;
       // Without a server, the caller tries again and again on the same connection: no listener may stay on it.
       stopWaiting();
       // The caller gets no function to end it with.
@@ -119,7 +119,7 @@ export class RedisChannel {
         if (channel !== this.#freedChannel) this.#listeners.get(channel)?.(message);
         else for (const listener of this.#freedListeners.values()) listener(message);
       },
-      onFault: (error) => this.#tellAll({ kind: 'fault', error: hideCommand(error) }),
+      onFault: (error) => this.#notifyAll({ kind: 'fault', error: hideCommand(error) }),
       onReady: () => {
         // It may have been closed already.
         if (this.#connection !== connection) return;
@@ -138,18 +138,18 @@ export class RedisChannel {
     try {
       await connection.subscribe([...this.#listeners.keys(), ...freed]);
       this.#isRefused = false;
-      this.#tellAll({ kind: 'resubscribed' });
+      this.#notifyAll({ kind: 'resubscribed' });
     } catch (error) {
       this.#isRefused = true;
-      this.#tellAll({ kind: 'fault', error: hideCommand(error as Error) });
+      this.#notifyAll({ kind: 'fault', error: hideCommand(error as Error) });
     }
   }
 
-  #tellAll(message: StoreMessage): void {
+  #notifyAll(message: StoreMessage): void {
     for (const listener of this.#listeners.values()) listener(message);
   }
 
-  /** Continues whether or not a ping is ever answered: the next connection may be half-open, too. */
+  /** Continues whether or not a ping gets a reply: the next connection may be half-open, too. */
   #startPinging(connection: RedisSubscriber): void {
     this.#pingTimer = this.#clock.after(pingEveryMs, () => {
       const continuePinging = (): void => {
@@ -166,7 +166,7 @@ export class RedisChannel {
       if (!connection.isReady) return;
       const reply = this.#isRefused ? this.#subscribeAgain(connection) : connection.ping();
       reply.then(continuePinging, continuePinging);
-      // What was subscribed before the ping is subscribed now. A ping that failed says nothing.
+      // Every subscription from before the ping is active now. A failed ping shows nothing.
       reply.then(
         () => this.#compareServers(connection),
         () => undefined,
@@ -174,7 +174,7 @@ export class RedisChannel {
     });
   }
 
-  /** Connects again if the calls go to another server. The client is not trusted to settle: nothing waits for this. */
+  /** Connects again if the calls go to another server. Nothing waits for this, since a client may never settle. */
   async #compareServers(connection: RedisSubscriber): Promise<void> {
     const [channel] = this.#listeners.keys();
     if (channel === undefined || this.#isRefused) return;
@@ -184,7 +184,7 @@ export class RedisChannel {
     if (hasListener === undefined || !isCurrent || !this.#listeners.has(channel)) return;
     this.#misses = hasListener ? 0 : this.#misses + 1;
     if (hasListener) return;
-    if (this.#misses === missesUntilWarning) this.#tellAll({ kind: 'warning', ...apartWarning });
+    if (this.#misses === missesUntilWarning) this.#notifyAll({ kind: 'warning', ...apartWarning });
     if (connectsAgainAfter(this.#misses)) connection.reconnect();
   }
 }

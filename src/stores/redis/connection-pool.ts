@@ -5,10 +5,10 @@ const maxConnections = 4;
 const idleMs = 5_000;
 
 /**
- * A few connections beside the application's client, for what needs a connection of its own, such as WATCH and WAIT. Each
- * serves one task at a time and never reconnects: a transaction that was sent again on a new connection would compare
- * nothing. Connections are opened when needed. Idle ones do not keep the process alive, and are closed after some seconds;
- * after `close`, at once.
+ * A few connections in addition to the application's client, for tasks that need one alone, such as WATCH and WAIT. Each serves
+ * one task at a time and never reconnects: a transaction that was sent again on a new connection would compare nothing.
+ * Connections are opened when needed. Idle ones do not keep the process alive, and are closed after some seconds; after `close`,
+ * at once.
  */
 export class ConnectionPool {
   readonly #create: () => RedisConnection;
@@ -50,7 +50,7 @@ export class ConnectionPool {
     this.#isClosed = false;
   }
 
-  /** From now on every connection is closed when its task is over. A later task still gets a connection. */
+  /** From now on every connection is closed after its task. A later task still gets a connection. */
   close(): void {
     this.#isClosed = true;
     this.#idleTimer?.cancel();
@@ -89,7 +89,7 @@ export class ConnectionPool {
     }
   }
 
-  /** The next waiting task takes over the place. The timer runs while no task does; the next task cancels it. */
+  /** The next waiting task takes the connection. The timer runs while no task does; the next task cancels it. */
   #startNext(): void {
     const next = this.#waiting.shift();
     if (next !== undefined) {

@@ -3,7 +3,7 @@ import { keysOf } from './calls.ts';
 import { edgesOf, setEdge, wait } from './scripts.generated.ts';
 import type { Item, RedisScripts } from './scripts.ts';
 
-/** The edges that say which owner waits for which lock, on a Redis server: one key for each owner, in a slot of its own. */
+/** The edges of a Redis store, which show which owner waits for which lock: one key for each owner, each in its own slot. */
 export class RedisEdges implements EdgeStore {
   readonly #scripts: RedisScripts;
   readonly #prefix: string;

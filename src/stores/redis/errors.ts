@@ -2,10 +2,10 @@ import { LockStoreError, otherFormatMessage } from '../../core/model/errors.ts';
 import { NotSentError, type RedisDriver } from './drivers/driver.ts';
 import { hideCommand } from './drivers/hide-command.ts';
 
-/** What a script replies with to a record of another format, before it changes anything. */
+/** The code of a script's reply to a record of another format, before it changes anything. */
 const otherFormat = 'RLFORMAT';
 
-/** The codes that a server replies with before it takes a call. Redis 6.2 to 8, and Valkey. */
+/** The codes of a server's replies before it accepts a call. Redis 6.2 to 8, and Valkey. */
 const callRefusals = new Set([
   'ASK',
   'BUSY',
@@ -26,15 +26,15 @@ const writeRefusals = new Set(['MISCONF', 'NOREPLICAS', 'OOM', 'READONLY', 'WRON
 /** How the error of a command ends that a script has called, from Redis 7.0 on. The script may have written before. */
 const withinScript = / script: [0-9a-f]{40}, on @/;
 
-/** How Redis 6.2 replies with the code of a command that a script has called, and with that of a name that it does not have. */
+/** The format in which Redis 6.2 replies with the code of a command in a script, and of an unknown command. */
 const olderRefusal = /^ERR (?:unknown command|Error running script .*: -(?:MISCONF|OOM|READONLY)) /;
 
-/** How a server refuses a call of more than ten words before a login, in place of NOAUTH. */
+/** A server's refusal of a call of more than ten words before a login, instead of NOAUTH. */
 const beforeLogin = /^ERR Protocol error: unauthenticated /;
 
 /**
- * Makes the error that callers see of what the Redis client rejected with; the message names no server and no key.
- * `wasSentOnce`: no other copy of the refused call can have reached a server.
+ * Converts an error of the Redis client to the one that callers see; the message names no server and no key. `wasSentOnce`: no
+ * other copy of the refused call can have reached a server.
  */
 export function storeError(driver: RedisDriver, operation: string, cause: unknown, wasSentOnce = true): LockStoreError {
   if (cause instanceof NotSentError) return notSent(operation, cause, cause.message);
@@ -73,7 +73,7 @@ function messageOf(operation: string, code: string | undefined, cause: unknown):
   return `The lock store replied ${code} to ${operation}${advice ?? ''}`;
 }
 
-/** What the user lacks if a server refused a call for want of a right. Redis 7.0 does not say which command of a script. */
+/** The right that the user lacks if a server refused a call. Redis 7.0 does not name the command of a script. */
 function lackingRight(code: string, message: string): string | undefined {
   const isWithin = message.startsWith("ERR The user executing the script can't ");
   if (code !== 'NOPERM' && !isWithin) return undefined;

@@ -38,15 +38,15 @@ import { forceRelease, inspect } from './scripts.generated.ts';
 import { RedisScripts } from './scripts.ts';
 import { ServerUptime, warnOfServer } from './server-info.ts';
 
-/** Which server keeps the locks, and under which names. */
+/** The options of a `RedisStore`. */
 export interface RedisStoreOptions {
   /** The application's client, of ioredis, iovalkey or node-redis. It is neither changed nor closed. */
   readonly client: RedisClient;
-  /** Before every key and channel; without braces and white space. Default `reenlock:`. */
+  /** The beginning of every key and channel, without braces and white space. Default `reenlock:`. */
   readonly prefix?: string | undefined;
   /**
    * How many replicas must have a grant or a renewal before it counts. This adds two round trips to a grant and one to a
-   * renewal, on connections of the store's own. If replicas are missing, nothing is granted or renewed. Default 0.
+   * renewal, on separate connections. If replicas are missing, nothing is granted or renewed. Default 0.
    */
   readonly waitReplicas?: number | undefined;
   /**
@@ -111,11 +111,11 @@ export class RedisStore implements LockStore {
         'Expected the key prefix of the client to be free of `{}`, which undoes the hash tag of every key',
       );
     }
-    // A server of a cluster knows only its own subscribers: it cannot tell that a process is unreachable.
+    // A server of a cluster knows only its own subscribers, not whether a process is unreachable.
     const shardedSubscriptions = driver.cluster && new ShardedSubscriptions(driver, driver.cluster);
     this.#shardedSubscriptions = shardedSubscriptions;
     this.capabilities = { ...capabilities, reachability: shardedSubscriptions === undefined };
-    // No prefix has braces: they tell the scripts that this is a cluster.
+    // No prefix has braces: they show the scripts that this is a cluster.
     const channels = `${prefix}${shardedSubscriptions === undefined ? 'grants:' : '{grants}:'}`;
     this.#channels = channels;
     this.#channel = new RedisChannel(driver, channels);
@@ -175,13 +175,13 @@ export class RedisStore implements LockStore {
   }
 
   subscribe(process: string, listener: StoreListener, options?: SubscribeOptions): Promise<Unsubscribe> {
-    const hear = this.#calls.heardBy(listener);
-    return this.#channel.subscribe(process, hear, options).then((end) => {
+    const wrapped = this.#calls.wrapListener(listener);
+    return this.#channel.subscribe(process, wrapped, options).then((end) => {
       warnOfServer(this.#driver, listener);
       const [lock] = keysOf(this.#prefix, 'check');
       inBackground(warnOfRights(this.#driver, this.#prefix, [lock, `${this.#channels}check`], listener));
       this.#calls.open();
-      this.#shardedSubscriptions?.open(process, hear);
+      this.#shardedSubscriptions?.open(process, wrapped);
       return () => {
         this.#shardedSubscriptions?.close(process);
         const ended = end();

@@ -10,14 +10,14 @@ import type {
 import type { HoldMode } from '../../core/model/types.ts';
 import type { Item } from './scripts.ts';
 
-/** The short answer of acquire.lua: granted for the whole lease. It is the fence, which is then the server's time in µs. */
+/** The short reply of acquire.lua: granted for the whole lease. It is the fence, which is then the server's time in µs. */
 export function readGrant(holdId: string, fence: number, leaseMs: number): AcquireReply {
   const nowMs = Math.floor(fence / 1000);
   const grant = { holdId, fence, endMs: nowMs + leaseMs, isClaim: false, otherHolds: 0, equalHolds: 0 };
   return { status: 'granted', grant, nowMs, claims: none };
 }
 
-/** The long answer of acquire.lua, which lists its parts. */
+/** The long reply of acquire.lua, which lists its parts. */
 export function readAcquire(holdId: string, reply: Item[]): AcquireReply {
   const [status, now, third, fourth, fifth, sixth] = reply as [AcquireReply['status'], ...Item[]];
   const nowMs = Number(now);
@@ -35,20 +35,20 @@ export function readAcquire(holdId: string, reply: Item[]): AcquireReply {
   return { status, isNew, leaseRemainingMs, position, isNewestLost, nowMs, claims };
 }
 
-/** The answer of renew.lua. */
+/** The reply of renew.lua. */
 export function readRenew(reply: unknown): RenewReply {
   const [status, now, end] = reply as [RenewReply['status'], Item, Item];
   return status === 'renewed' ? { status, endMs: Number(end), nowMs: Number(now) } : { status };
 }
 
-/** The answer of transfer.lua. */
+/** The reply of transfer.lua. */
 export function readTransfer(holdId: string, reply: unknown): TransferReply {
   const [status, now, fence, end] = reply as [TransferReply['status'], Item, Item, Item];
   if (status !== 'granted') return { status };
   return { status, grant: { holdId, fence: Number(fence), endMs: Number(end), isClaim: false }, nowMs: Number(now) };
 }
 
-/** The answer of release.lua; the short one is the time alone: it held, and the process has no other claim open. */
+/** The reply of release.lua; the short one is the time alone: it held, and the process has no other claim open. */
 export function readRelease(reply: unknown): ReleaseReply {
   if (!Array.isArray(reply)) return { status: 'released', nowMs: Number(reply), claims: none };
   const items: Item[] = reply;
@@ -56,7 +56,7 @@ export function readRelease(reply: unknown): ReleaseReply {
   return { status, nowMs: Number(now), claims: readClaims(items, 2) };
 }
 
-/** The answer of inspect.lua. */
+/** The reply of inspect.lua. */
 export function readInspect(reply: unknown): InspectReply {
   const [now, holds, waiters] = reply as [Item, Item[], Item[]];
   const modes: Mode[] = [];
@@ -86,7 +86,7 @@ export function readInspect(reply: unknown): InspectReply {
   return { nowMs: Number(now), permits, holds: holdsRead, waiters: waitersRead };
 }
 
-/** What a script published; undefined where another did. */
+/** Parses a message of a script. Undefined for any other text. */
 export function readMessage(text: string): StoreMessage | undefined {
   const [kind, holdId, ...numbers] = text.split(' ');
   if (holdId === undefined) return undefined;
@@ -101,7 +101,7 @@ function readClaims(reply: readonly Item[], from: number): readonly WaiterGrant[
   return rows(reply.slice(from), 5).map(([holdId, ...numbers]) => readClaim(String(holdId), numbers));
 }
 
-/** The numbers of a claim, in a reply or a message. One of a version that did not count has the first two. */
+/** The numbers of a claim, in a reply or a message. An older version sends only the first two. */
 function readClaim(holdId: string, numbers: readonly Item[]): WaiterGrant {
   const [fence, endMs, otherHolds, equalHolds] = numbers.map(Number) as [number, number, number?, number?];
   return { holdId, fence, endMs, isClaim: true, otherHolds, equalHolds };
@@ -118,7 +118,7 @@ interface Mode {
   readonly permits?: number | undefined;
 }
 
-/** The mode of a request as the scripts have it: a number of permits is a mode. */
+/** The mode of a request in the scripts, where a number of permits is a mode. */
 export function modeOf({ mode, permits }: Mode): string {
   return permits === undefined ? mode : String(permits);
 }

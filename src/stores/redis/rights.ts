@@ -4,8 +4,8 @@ import * as scripts from './scripts.generated.ts';
 
 /**
  * Sends a warning if the user of the client lacks the right to a command that a script calls. Some commands are called only
- * while there are waiters: without the check, their lack would show as slow hand-offs, in production. `key` and `channel` are
- * examples of names that the store uses; `prefix` is what the names of all its channels begin with.
+ * while there are waiters: without the check, a missing right would cause slow hand-offs in production. `key` and `channel` are
+ * examples of the store's names; `prefix` is the beginning of all its channels.
  */
 export async function warnOfRights(
   driver: RedisDriver,
@@ -14,7 +14,7 @@ export async function warnOfRights(
   listener: StoreListener,
 ): Promise<void> {
   const words = ['eval', scripts.checkRights.source, 1, key, channel, ...calledCommands()] as const;
-  // Not allowed, or not connected: the lock calls themselves will say so.
+  // Not allowed, or not connected: the lock calls themselves will fail.
   const reply = await driver.send(words).catch(() => undefined);
   if (!Array.isArray(reply) || reply.length === 0) return;
   const commands = reply.map((name) => `\`${name}\``).join(', ');
@@ -24,7 +24,7 @@ export async function warnOfRights(
   listener({ kind: 'warning', code: 'LOCK_REDIS_RIGHTS', message });
 }
 
-/** What the scripts cannot do without: `ZADD`, `PUBSUB NUMSUB`. What they try by `pcall`, they can. */
+/** The commands that the scripts need, such as `ZADD` and `PUBSUB NUMSUB`; not those that they try by `pcall`. */
 function calledCommands(): string[] {
   const sources = Object.values(scripts).map((script) => ('source' in script ? script.source : ''));
   const calls = sources.join('\n').matchAll(/redis\.call\('([A-Z]+)'(?:, '(NUMSUB)')?/g);

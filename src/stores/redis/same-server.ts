@@ -2,28 +2,28 @@ import type { ServerWarning } from '../../core/model/store.ts';
 import type { RedisDriver } from './drivers/driver.ts';
 
 /**
- * Says whether the calls go to the server that a connection for subscriptions is open to. After a planned change of the primary
- * behind one name they do not: the former primary lives on as a replica, answers pings, and never gets a message. A server is
- * asked once for each connection of the client. Only the servers of a cluster pass messages on to each other.
+ * Checks whether the calls go to the server of a connection for subscriptions. After a planned change of the primary behind one
+ * name they do not: the former primary lives on as a replica, replies to pings, and never gets a message. Checks once for each
+ * connection of the client. Only the servers of a cluster forward messages to each other.
  */
 export class SameServer {
   readonly #driver: RedisDriver;
-  /** The connections of the client on which the server has said what it knows. */
-  #answeredOn: unknown;
+  /** The connections of the client that were checked. */
+  #checkedOn: unknown;
 
   constructor(driver: RedisDriver) {
     this.#driver = driver;
   }
 
-  /** Whether the server of the calls counts a listener of a channel that is subscribed. Undefined if it does not say. */
+  /** Whether the server of the calls counts a listener of a subscribed channel. Undefined if it does not reply. */
   async hasListener(channel: string): Promise<boolean | undefined> {
     const driver = this.#driver;
     const epoch = driver.connectionEpoch();
-    if (driver.cluster || !driver.link.isUp || epoch === this.#answeredOn) return undefined;
+    if (driver.cluster || !driver.link.isUp || epoch === this.#checkedOn) return undefined;
     const reply = await driver.send(['pubsub', 'numsub', channel]).catch((error: unknown) => driver.codeOf(error));
     if (reply === undefined) return undefined;
     const count = Array.isArray(reply) ? Number(reply[1]) : undefined;
-    if (count !== 0) this.#answeredOn = epoch;
+    if (count !== 0) this.#checkedOn = epoch;
     return count === undefined ? undefined : count > 0;
   }
 }
@@ -32,7 +32,7 @@ export class SameServer {
 export const missesUntilWarning = 3;
 
 /**
- * Whether to connect again after so many checks that found no listener: soon at first, since the name may lead to the new
+ * Whether to connect again after this many checks that found no listener: soon at first, since the name may lead to the new
  * primary now, then more and more rarely, at last once in twelve.
  */
 export function connectsAgainAfter(misses: number): boolean {

@@ -2,7 +2,7 @@ import type { LockStoreError } from '../../core/model/errors.ts';
 import type { RedisCommand, RedisDriver, RedisSender } from './drivers/driver.ts';
 import { connected, storeError } from './errors.ts';
 
-/** One operation as it is sent to the server. The generated module has all of them. */
+/** The script of one operation. The generated module has all of them. */
 export interface RedisScript {
   readonly name: string;
   readonly source: string;
@@ -14,11 +14,11 @@ export type Item = string | number;
 
 /**
  * Runs scripts by their digests, and by their source if the server does not know them (at first use, after a restart or
- * SCRIPT FLUSH). The calls of one turn go into few writes: under load, writes cost more than everything else.
+ * SCRIPT FLUSH). The calls of one tick go into few writes: under load, writes cost more than everything else.
  */
 export class RedisScripts {
   readonly #driver: RedisDriver;
-  /** A connection of the store's own, in place of the client. */
+  /** A separate connection, instead of the client. */
   readonly #own: RedisSender | undefined;
   /** The pending calls that send the source of a script to a server, and the connections that they were sent on. */
   readonly #sources = new Map<string, { readonly reply: Promise<unknown>; readonly epoch: unknown }>();
@@ -29,9 +29,8 @@ export class RedisScripts {
   }
 
   /**
-   * Runs a script and returns what `read` makes of the reply. The first `keyCount` arguments are keys; most scripts have
-   * two, the lock's record and its queue. Rejects with a `LockStoreError`. `onRefused` is called first if it is certain
-   * that the call did nothing.
+   * Runs a script and returns its reply, parsed by `read`. The first `keyCount` arguments are keys; most scripts have two, the
+   * lock's record and its queue. Rejects with a `LockStoreError`. `onRefused` is called first if the call certainly did nothing.
    */
   run<T>(
     script: RedisScript,
@@ -64,17 +63,17 @@ export class RedisScripts {
     });
   }
 
-  /** Whether a call is sent at once. A connection of the store's own is open. */
+  /** Whether a call is written now. A separate connection is always open. */
   get isConnected(): boolean {
     return this.#own !== undefined || this.#driver.link.isUp;
   }
 
   /**
-   * Runs a script that the server does not know. After a restart many calls find that out together: the first sends the
-   * source, which is a dozen kilobytes. The others wait until that call has settled, and then name the script again.
+   * Runs a script that the server does not know. After a restart this happens to many calls at once: the first sends the source,
+   * which is a dozen kilobytes. The others wait until that call has settled, and then send the digest again.
    */
   async #sendUnknown(script: RedisScript, keyCount: number, args: readonly Item[]): Promise<unknown> {
-    // Each server of a cluster has scripts of its own.
+    // Each server of a cluster has its own scripts.
     const place = `${script.sha1} ${this.#driver.cluster?.primaryOf(String(args[0]))}`;
     const sent = this.#sources.get(place);
     // A call on a connection that has ended may never settle.
@@ -101,7 +100,7 @@ export class RedisScripts {
     return this.#own?.send(command) ?? this.#driver.sendScript(command);
   }
 
-  /** A connection of the store's own is the same until its end. */
+  /** A separate connection is the same until its end. */
   #isSameEpoch(epoch: unknown): boolean {
     return this.#own !== undefined || this.#driver.isSameEpoch(epoch);
   }
@@ -111,7 +110,7 @@ export class RedisScripts {
   }
 }
 
-/** Every script replies with a list or a number. Anything else is no reply of a script: after MULTI it is `QUEUED`. */
+/** Every script replies with a list or a number. After MULTI, for example, the reply is `QUEUED`, and no script's. */
 function replyOf(reply: unknown): unknown {
   if (Array.isArray(reply) || Number(reply ?? Number.NaN) >= 0) return reply;
   throw new Error('The reply is not one of a script');

@@ -4,8 +4,8 @@ import type { RedisDriver } from './drivers/driver.ts';
 import { connected, storeError } from './errors.ts';
 
 /**
- * Sends a warning for a server that cannot keep locks: it may evict them, or it is too old. In a cluster every primary is
- * asked. A server that refuses to tell is skipped: its user may lack the right to call INFO.
+ * Sends a warning for a server that cannot keep locks: it may evict them, or it is too old. Checks every primary of a cluster.
+ * Skips a server that refuses INFO: the user may lack the right.
  */
 export function warnOfServer(driver: RedisDriver, listener: StoreListener): void {
   infosOf(driver).then(
@@ -14,11 +14,11 @@ export function warnOfServer(driver: RedisDriver, listener: StoreListener): void
         if (warning !== undefined) listener({ kind: 'warning', ...warning });
       }
     },
-    () => undefined, // Not allowed, or not connected: the lock calls themselves will tell.
+    () => undefined, // Not allowed, or not connected: the lock calls themselves will fail.
   );
 }
 
-/** The warning to send if the `INFO` of any server says that it may evict locks. */
+/** The warning to send if any server may evict locks, by its `INFO`. */
 export function evictionWarning(infos: readonly string[]): ServerWarning | undefined {
   const policies = infos.map((info) => /^maxmemory_policy:(\S+)/m.exec(info)?.[1]);
   const policy = policies.find((name) => name !== undefined && name !== 'noeviction');
@@ -27,7 +27,7 @@ export function evictionWarning(infos: readonly string[]): ServerWarning | undef
   return { code: 'LOCK_EVICTION', message };
 }
 
-/** The scripts read several scores in one call, which Redis 6.2 introduced. They do so only when somebody waits. */
+/** The scripts read several scores in one call, which Redis 6.2 introduced, but only when there are waiters. */
 function versionWarning(infos: readonly string[]): ServerWarning | undefined {
   const versions = infos.map((info) => /^redis_version:((\d+)\.(\d+)\S*)/m.exec(info));
   const old = versions.find((version) => version && Number(version[2]) + Number(version[3]) / 100 < 6.02);
@@ -50,8 +50,8 @@ interface KnownUptime {
 }
 
 /**
- * Tells for how long a Redis server has been running. The server is asked once for each connection, since a restart closes
- * them all. The user needs the right to call INFO. A cluster is not supported: it has no single uptime.
+ * Knows how long a Redis server has been running. Asks it once for each connection, since a restart closes them all. The user
+ * needs the right to call INFO. A cluster is not supported: it has no single uptime.
  */
 export class ServerUptime {
   readonly #driver: RedisDriver;

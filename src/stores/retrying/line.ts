@@ -5,7 +5,7 @@ import type { AcquireReply, AcquireTerms, HoldRequest, LockStore, StoreListener 
 
 const firstPauseMs = 50;
 const minPauseMs = 5;
-/** After so many refusals in a row, only polls and announcements lead to another try. */
+/** After this many refusals in a row, only polls and announcements lead to another try. */
 const maxQuickTries = 5;
 
 interface Waiter {
@@ -19,15 +19,15 @@ export class Line {
   readonly #id: string;
   readonly #store: LockStore;
   readonly #clock: Clock;
-  /** By process: where a grant is told that came without a poll. */
+  /** The listener for a grant without a poll, by process. */
   readonly #listeners: ReadonlyMap<string, StoreListener>;
   readonly #onEmpty: () => void;
   readonly #waiters = new Map<string, Waiter>();
   /** How many tries without a poll were refused or failed, one after the other. */
   #refusals = 0;
-  /** Whether a try without a poll is on its way. */
+  /** Whether a try without a poll is in flight. */
   #isTrying = false;
-  /** Whether the key was said to be free since that try was sent. */
+  /** Whether a release was announced since that try was sent. */
   #wasFreed = false;
   /** For the next try. Started while there are waiters, cleared when the last one leaves. */
   #timer: Timer | undefined;
@@ -58,7 +58,7 @@ export class Line {
     const known = this.#waiters.get(holdId);
     const waiter = known ?? { request, terms, isCancelled: false };
     waiter.terms = terms;
-    // Also if too many wait: it may leave again when the reply is there.
+    // Also if too many wait: it may leave again after the reply.
     this.#waiters.set(holdId, waiter);
     try {
       const reply = await this.#replyTo(waiter);
@@ -93,7 +93,7 @@ export class Line {
     return this.#waiters.values().next().value;
   }
 
-  /** Only the first in line and an owner with a family on the key may try: for others it is enough to look. */
+  /** Only the first in line and an owner with a family on the key may try: others only look. */
   async #replyTo(waiter: Waiter): Promise<AcquireReply> {
     if (waiter === this.#first) {
       const reply = await this.#ask(waiter);
@@ -112,7 +112,7 @@ export class Line {
     return this.#store.acquire(request, { ...terms, queue: false });
   }
 
-  /** A refusal, as a store with a queue would have put it. */
+  /** A refusal, in the form of a store with a queue. */
   #asWaiting(
     { leaseRemainingMs, nowMs, claims }: Extract<AcquireReply, { leaseRemainingMs: number }>,
     waiter: Waiter,
@@ -126,7 +126,7 @@ export class Line {
       return { ...state, status: 'full' };
     }
     if (this.#timer === undefined) this.#tryLater();
-    // It says nothing of `mayArriveLater`: the tries without a poll go on.
+    // Without `mayArriveLater`, since the tries without a poll go on.
     return { ...state, status: 'queued', isNew };
   }
 
@@ -180,10 +180,10 @@ export class Line {
     this.#tryLater();
   }
 
-  /** Tries without a poll, and tells the waiter if it was granted. Returns the store's status, if it replied. */
+  /** Tries without a poll, and sends the waiter its grant. Returns the store's status, if it replied. */
   async #try(waiter: Waiter): Promise<AcquireReply['status'] | undefined> {
     const { holdId, process } = waiter.request;
-    // Without a stream, only a poll can tell it.
+    // Without a stream, only a poll can deliver it.
     if (!this.#listeners.has(process)) return undefined;
     try {
       const reply = await this.#ask(waiter);
@@ -196,7 +196,7 @@ export class Line {
     }
   }
 
-  /** Lets the waiters try that have a family on the key: it may have got the key in other processes. */
+  /** Lets the waiters with a family on the key try: the family may have got the key in other processes. */
   #letHoldersIn(): void {
     if (this.size <= 1) return;
     this.#store.inspect(this.#id).then(

@@ -22,8 +22,8 @@ import { Line } from './line.ts';
 /**
  * Gives a store without a queue one for each process: a store whose `acquire` grants or refuses at once, whatever `terms.queue` is. The
  * waiters of this process for a key queue in memory. Only the first of them tries: in short pauses at first, and soon after the
- * store has announced a release. So they get the key in order. Between processes there is no order. A call that is
- * nested in a hold of the key overtakes the queue. Throws `LockConfigError` for what is not a store.
+ * store has announced a release. They therefore get the key in order. Between processes there is no order. A call that is nested
+ * in a hold of the key overtakes the queue. Throws `LockConfigError` if `store` is no store.
  *
  * The store has to announce releases: `release` with `announce`, and `subscribe` with `freed`. An announcement may get lost.
  *
@@ -41,12 +41,12 @@ export class RetryingStore implements LockStore {
   readonly link: Link | undefined;
   readonly #store: LockStore;
   readonly #clock: Clock;
-  /** By lock: its line, while it has waiters. */
+  /** The line of each lock with waiters. */
   readonly #lines = new Map<string, Line>();
-  /** By process: where its grants are told. */
+  /** The listener for grants, by process. */
   readonly #listeners = new Map<string, StoreListener>();
 
-  /** Throws `LockConfigError` for what is no store. */
+  /** Throws `LockConfigError` if `store` is no store. */
   constructor(store: LockStore, clock: Clock = systemClock) {
     checkValue('what RetryingStore is given', store, lockStore);
     this.#store = store;

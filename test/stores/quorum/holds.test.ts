@@ -105,7 +105,7 @@ describe('A release on a quorum', () => {
     const outcome = outcomeOf(line.release());
     await stage.clock.settle();
     expect(outcome.error).toMatchObject({ outcome: 'unknown' });
-    expect(answersOf(outcome)).toEqual(['unreachable', 'unreachable', 'answered']);
+    expect(answersOf(outcome)).toEqual(['unreachable', 'unreachable', 'replied']);
     expect(stage.clock.timerCount).toBe(0);
     expect(stage.nodes.map((node) => node.count('release'))).toEqual([1, 1, 1]);
     for (const node of stage.nodes) node.heal();
@@ -380,7 +380,7 @@ describe('An inspection of a quorum', () => {
     for (const call of [stage.inspect(), stage.store.forceRelease('order:42', fence)]) {
       const outcome = outcomeOf<unknown>(call);
       await stage.clock.advance(nodeTimeoutMs);
-      expect(answersOf(outcome)).toEqual(['unreachable', 'unreachable', 'answered']);
+      expect(answersOf(outcome)).toEqual(['unreachable', 'unreachable', 'replied']);
     }
   });
 });

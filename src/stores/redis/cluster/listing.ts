@@ -24,7 +24,7 @@ export async function scanLocks(
       const used = await usedAmong(server, [...new Set(names)]);
       const ids = used.map((name) => name.slice(before.length, -'}:lock'.length));
       from = next(reached);
-      // If a server of a cluster is done and had nothing, the next one is asked at once.
+      // If a server of a cluster is done and had nothing, continue with the next one at once.
       const continues = driver.cluster && reached === '0' && ids.length === 0 && from !== undefined;
       if (!continues) return { ids, cursor: from };
     }
@@ -36,7 +36,7 @@ export async function scanLocks(
 /** The locks that may have a hold or a waiter. A lock that can't be read here may have one: `inspect` knows. */
 async function usedAmong(server: RedisSender, names: readonly string[]): Promise<readonly string[]> {
   if (names.length === 0) return names;
-  // Names come back with the key prefix that is added to the keys of commands.
+  // Replies have the names with the key prefix that is added to the keys of commands.
   const fields = ['format', 'ends', 'queued'];
   const locks = await server.sendAll(names.map((name) => ['hmget', name.slice(server.keyPrefix.length), ...fields]));
   return names.filter((_, index) => {
@@ -47,7 +47,7 @@ async function usedAmong(server: RedisSender, names: readonly string[]): Promise
   });
 }
 
-/** Where a listing stands: the server, and the server's own cursor. `next` makes the listing's cursor of the server's. */
+/** The position of a listing: the server, and the server's own cursor. `next` turns that into the cursor of the listing. */
 interface Position {
   readonly server: RedisSender;
   readonly at: string;
@@ -55,8 +55,8 @@ interface Position {
 }
 
 /**
- * The cursor of a cluster is "<index of the primary> <its cursor> <all primaries>". If the primaries are others by now, any
- * of them may have the locks of one that is gone: the listing begins again.
+ * The cursor of a cluster is "<index of the primary> <its cursor> <all primaries>". If the primaries have changed, any of them
+ * may have the locks of one that is gone: the listing begins again.
  */
 async function positionOf(driver: RedisDriver, cursor: string | undefined): Promise<Position> {
   const { cluster } = driver;

@@ -6,7 +6,7 @@ import { isElsewhere } from '../errors.ts';
 const maxTries = 10;
 const pauseMs = 100;
 
-/** Connections of the store's own to the server that has a key: in a cluster, the primary of the key's slot. */
+/** The store's own connections to the server that has a key: in a cluster, the primary of the key's slot. */
 export class RedisPrimaries {
   readonly #driver: RedisDriver;
   readonly #pools = new Map<string, ConnectionPool>();

@@ -23,9 +23,9 @@ import { RedisPrimaries } from './primaries.ts';
 const confirmMs = 1_000;
 
 /**
- * Calls that count only when replicas have what they wrote. WAIT speaks of the writes on its own connection: it is sent on
- * the connection that wrote, which serves no other call in the meantime and never reconnects. A grant that the store made in
- * another call is therefore a wake-up only: the waiter asks for it, and that call confirms it.
+ * Calls that count only when replicas have their writes. WAIT is about the writes on its own connection: it is sent on the
+ * connection that wrote, which serves no other call meanwhile and never reconnects. A grant of another call is therefore only a
+ * wake-up: the waiter asks for it, and that call confirms it.
  */
 export class ConfirmedCalls implements HoldCalls {
   readonly #driver: RedisDriver;
@@ -77,7 +77,7 @@ export class ConfirmedCalls implements HoldCalls {
     return { ...reply, claims: reply.claims.map(wakeUp) };
   }
 
-  heardBy(listener: StoreListener): StoreListener {
+  wrapListener(listener: StoreListener): StoreListener {
     return (message) =>
       listener(message.kind === 'granted' ? { kind: 'granted', grant: wakeUp(message.grant) } : message);
   }
@@ -87,15 +87,15 @@ export class ConfirmedCalls implements HoldCalls {
     this.#connections.open();
   }
 
-  /** From now on each connection is closed with the call that it is used for. */
+  /** From now on each connection is closed after its call. */
   close(): void {
     this.#connections.close();
   }
 
   /**
-   * Makes `calls` about a lock on one connection. If `counts` says that their reply needs it, WAIT follows; the last call
-   * must have written something. Rejects with a `LockStoreError` if too few replicas confirm in time: what was written
-   * stays. If no connection is free in time, nothing is sent, since it might arrive after the caller's attempts to undo it.
+   * Makes `calls` about a lock on one connection. WAIT follows if `counts` returns true for their reply; then the last call must
+   * have written something. Rejects with a `LockStoreError` if too few replicas confirm in time; the writes stay. If no connection
+   * is free in time, nothing is sent, since it might arrive after the caller's attempts to undo it.
    */
   async #confirmed<T>(
     operation: string,
@@ -110,7 +110,7 @@ export class ConfirmedCalls implements HoldCalls {
       // As if all replicas had confirmed it.
       if (!counts(reply)) return [reply, this.#count];
       const confirmed = connection.send(['wait', this.#count, confirmMs]).catch((cause: unknown) => {
-        // Whatever the server replies to WAIT, the write was made.
+        // The write was made, whatever the reply to WAIT.
         throw storeError(this.#driver, operation, cause, false);
       });
       return [reply, Number(await confirmed)];
@@ -130,7 +130,7 @@ export class ConfirmedCalls implements HoldCalls {
   }
 }
 
-/** Makes a grant that cannot be shown to be alive, so that the store is asked before the grant is used. */
+/** Removes the proof that a grant is live, which makes the waiter ask the store before it uses the grant. */
 function wakeUp(grant: WaiterGrant): WaiterGrant {
   return { ...grant, endMs: 0 };
 }

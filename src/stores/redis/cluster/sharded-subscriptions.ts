@@ -15,7 +15,7 @@ interface Channel {
   readonly process: string;
   /** On the clock of this process. */
   untilMs: number;
-  /** The primary that was asked for the subscription last; undefined if it ended it, or never had it. */
+  /** The primary of the last subscription; undefined if that has ended or was never made. */
   nodeKey: string | undefined;
 }
 
@@ -130,7 +130,7 @@ export class ShardedSubscriptions {
         const channel = this.#channels.get(name);
         if (message && channel) this.#listeners.get(channel.process)?.(message);
       },
-      // What is still in force can be repeated.
+      // An active subscription can be repeated.
       onMoved: () => void this.#forget(nodeKey),
       onClosed: () => {
         if (this.#connections.get(nodeKey) === connection) this.#lost(nodeKey);
@@ -152,7 +152,7 @@ export class ShardedSubscriptions {
     return had;
   }
 
-  /** Messages on their way are lost: every process polls, and the replies say where to listen. */
+  /** Messages in flight are lost: every process polls, and the replies name the channels. */
   #lost(nodeKey: string): void {
     this.#connections.delete(nodeKey);
     this.#pausedUntilMs.set(nodeKey, this.#nowMs + pauseMs);
@@ -173,7 +173,7 @@ export class ShardedSubscriptions {
     });
   }
 
-  /** Ends what is no longer needed. A connection that has not answered since the last check is half-open: it ends, too. */
+  /** Ends unneeded subscriptions, and connections without a reply since the last check: those are half-open. */
   #check(): void {
     for (const [nodeKey, untilMs] of this.#pausedUntilMs) {
       if (untilMs <= this.#nowMs) this.#pausedUntilMs.delete(nodeKey);
@@ -195,7 +195,7 @@ export class ShardedSubscriptions {
     const onReply = (): void => {
       connection.isPinged = false;
     };
-    // A ping that failed was not answered.
+    // A failed ping is one without a reply.
     connection.shard.ping().then(onReply, () => undefined);
   }
 }

@@ -2,7 +2,7 @@ import type { Link } from '../../../core/base/link.ts';
 import { guarded, safely } from '../../../core/base/safely.ts';
 import { hideCommand } from './hide-command.ts';
 
-/** What the clients of all libraries have in common: they tell of their connection by events. */
+/** The common part of the clients of all libraries: they emit events of their connection. */
 export interface ConnectionEvents {
   on(event: 'ready' | 'error', listener: (error: Error) => void): unknown;
   off(event: 'ready' | 'error', listener: (error: Error) => void): unknown;

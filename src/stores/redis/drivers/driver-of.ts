@@ -12,8 +12,8 @@ import type { NodeRedisSentinel } from './node-redis/sentinel-primary.ts';
 import { NodeRedisDriver } from './node-redis/single-driver.ts';
 
 /**
- * A client of ioredis, iovalkey or node-redis: for one server, behind Sentinel, or for a cluster. Only what tells them from
- * other clients is named here, so that no application needs the types of a library that it does not use.
+ * A client of ioredis, iovalkey or node-redis: for one server, behind Sentinel, or for a cluster. This names only the properties
+ * that distinguish them from other clients: an application needs no types of a library that it does not use.
  */
 export type RedisClient = IoredisLike | NodeRedisLike | NodeRedisSentinelLike | NodeRedisClusterLike;
 
@@ -41,7 +41,7 @@ interface NodeRedisClusterLike {
   sendCommand(firstKey: string, isReadonly: boolean, args: string[]): Promise<unknown>;
 }
 
-/** The rule for an option that takes a client. A client of another kind is named in the message. */
+/** The rule for an option that takes a client. The message names a client of another kind. */
 export const redisClient: Rule = {
   expected:
     'a client of ioredis 5 or newer or of iovalkey, or of node-redis 5.8 or newer by `createClient`, `createSentinel` or `createCluster`',
@@ -61,7 +61,7 @@ function describeClient(value: unknown): string {
     return 'a client of @upstash/redis, which sends single requests over HTTP: connect ioredis to the `rediss://` address of the database';
   }
   const type = Object(value).constructor;
-  // node-redis makes a nameless class of its own for each set of modules.
+  // node-redis creates an anonymous class for each set of modules.
   const name: unknown = type?.name === 'Class' ? Object.getPrototypeOf(type).name : type?.name;
   const isClient = typeof value === 'object' && typeof name === 'string' && !/^(Object|Array)?$/.test(name);
   return isClient ? `a \`${name}\`, which is not supported` : describe(value);
@@ -70,7 +70,7 @@ function describeClient(value: unknown): string {
 /** All stores on a client share its driver: it decides when the calls on their common connection are written. */
 const drivers = new WeakMap<object, RedisDriver>();
 
-/** The driver of a client. The structure of the client says which library it is of. */
+/** The driver of a client. The structure of the client shows its library. */
 export function driverOf(client: RedisClient): RedisDriver {
   const known = drivers.get(client);
   if (known !== undefined) return known;

@@ -6,39 +6,38 @@ export type RedisArgument = string | number;
 /** A command: its name in small letters, then its arguments. */
 export type RedisCommand = readonly [name: string, ...args: RedisArgument[]];
 
-/** What happened to each of several commands, in their order. */
+/** The results of several commands, in order. */
 export type RedisReplies = readonly PromiseSettledResult<unknown>[];
 
 /** Sends commands, in order. */
 export interface RedisSender {
-  /** What is put before every key of a command, but not before patterns and channels. */
+  /** The client's prefix of every key of a command, but not of patterns and channels. */
   readonly keyPrefix: string;
-  /** Rejects with what the client rejects with. The client is not trusted to settle. */
+  /** Rejects with the client's error. It may never settle. */
   send(command: RedisCommand): Promise<unknown>;
   /** Sends commands together. Resolves when all have settled. */
   sendAll(commands: readonly RedisCommand[]): Promise<RedisReplies>;
 }
 
 /**
- * What the stores need of an application's client, in the same words for each library. A driver neither changes nor closes
- * the client. Only the files of drivers know a library.
+ * The parts of an application's client that the stores need, with the same names for each library. A driver neither changes nor
+ * closes the client. Only the files of drivers know a library.
  */
 export interface RedisDriver extends RedisSender {
   readonly link: Link;
   /**
-   * What commands wait for while the link is not up. The client would queue them, and send them when nobody waits for the
-   * replies any more.
+   * The link that commands wait for. The client would queue them, and send them when nobody waits for the replies any more.
    */
   readonly connection: LinkWatch;
   /** Present for a client of a cluster. */
   readonly cluster: RedisClusterDriver | undefined;
-  /** As `send`, for a script. The driver may write calls of one turn together. */
+  /** As `send`, for a script. The driver may write calls of one tick together. */
   sendScript(command: RedisCommand): Promise<unknown>;
-  /** What the connections are now; undefined if there is none yet. */
+  /** The present connections; undefined if there is none yet. */
   connectionEpoch(): unknown;
   /**
    * Whether the connections are still the same: none was lost and none was opened in between. Every server that got a call
-   * in the meantime has replied to it, redirections included, and no copy of the call is on its way.
+   * meanwhile has replied to it, redirections included, and no copy of the call is in flight.
    */
   isSameEpoch(epoch: unknown): boolean;
   /** The code of an error that a server replied with; of several redirections, of the last one. Undefined for other errors. */
@@ -49,8 +48,8 @@ export interface RedisDriver extends RedisSender {
    */
   openSubscriber(listener: SubscriberListener): RedisSubscriber;
   /**
-   * A connection beside the client's, not open yet: to its server, in a cluster to the primary that is named. Undefined if
-   * the client has no connection to that primary.
+   * A new connection, not open yet: to the client's server, in a cluster to the given primary. Undefined if the client has no
+   * connection to that primary.
    */
   createConnection(primary?: string): RedisConnection | undefined;
 }
@@ -70,7 +69,7 @@ export interface RedisClusterDriver {
   openShard(primary: string, listener: ShardListener): RedisShard | undefined;
 }
 
-/** Hears what happens on a connection for subscriptions. */
+/** Events of a connection for subscriptions. */
 export interface SubscriberListener {
   onMessage(channel: string, text: string): void;
   /** Called with each connection: nothing is subscribed on it yet, or everything is. */
@@ -82,21 +81,21 @@ export interface SubscriberListener {
 export interface RedisSubscriber {
   /** Whether it can subscribe now: `onReady` was called, and the connection was not lost since. */
   readonly isReady: boolean;
-  /** Whether its server has left the cluster: it gets no messages, but answers pings. */
+  /** Whether its server has left the cluster: it gets no messages, but replies to pings. */
   readonly isStranded: boolean;
   subscribe(channels: readonly string[]): Promise<unknown>;
   /** Without a connection there is nothing to end: it resolves. */
   unsubscribe(channels: readonly string[]): Promise<unknown>;
   ping(): Promise<unknown>;
-  /** Drops a connection that does not answer, and opens another one. */
+  /** Drops a connection that does not respond, and opens another one. */
   reconnect(): void;
   close(): void;
 }
 
-/** Hears what happens on a connection for the channels of slots. */
+/** Events of a connection for the channels of slots. */
 export interface ShardListener {
   onMessage(channel: string, text: string): void;
-  /** The server ended a subscription because its slot moved. It does not say which. */
+  /** The server ended an unnamed subscription because its slot moved. */
   onMoved(): void;
   /** The connection is lost. It is not opened again. */
   onClosed(): void;
@@ -110,7 +109,7 @@ export interface RedisShard {
   close(): void;
 }
 
-/** A connection of the store's own. It never reconnects and sends nothing twice: the server has one session with it. */
+/** A separate connection of the store. It never reconnects and sends nothing twice: it is one session on the server. */
 export interface RedisConnection extends RedisSender {
   /** Whether it is open, in the database that the client has selected last. */
   readonly isUsable: boolean;
@@ -123,7 +122,7 @@ export interface RedisConnection extends RedisSender {
   close(): void;
 }
 
-/** What a driver rejects with if it knows that it has not given a command to a connection, and never will. */
+/** The error of a driver that has not given a command to a connection, and never will. */
 export class NotSentError extends Error {
   override readonly name = 'NotSentError';
 }

@@ -26,7 +26,7 @@ export class IoredisSender<C extends Redis | Cluster = Redis> implements RedisSe
   }
 }
 
-/** The connection of a client. A lazy one connects on demand; what it rejects with, it also tells by event. */
+/** The connection of a client. A lazy one connects on demand; it also emits the error that it rejects with. */
 export function ioredisLink(client: Redis | Cluster): ClientLink {
   const state = (): 'up' | 'down' | 'ended' =>
     client.status === 'ready' ? 'up' : client.status === 'end' ? 'ended' : 'down';
@@ -35,7 +35,7 @@ export function ioredisLink(client: Redis | Cluster): ClientLink {
   });
 }
 
-/** The code of an error reply: its first word. ioredis names its other errors otherwise. */
+/** The code of an error reply: its first word. Other errors of ioredis have other names. */
 export function ioredisCodeOf(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
   if (error.name === 'ReplyError') return /^[A-Z]+(?= |$)/.exec(error.message)?.[0];

@@ -54,7 +54,7 @@ export class IoredisClusterDriver extends IoredisSender<Cluster> implements Redi
     return current.length === before.length && current.every((part, i) => part === before[i]);
   }
 
-  /** Calls of one turn to one server are written together. */
+  /** Calls of one tick to one server are written together. */
   sendScript(command: RedisCommand): Promise<unknown> {
     const slot = slotOf(`${this.keyPrefix}${command[3]}`);
     const node = this.#node(this.primaryOfSlot(slot));
@@ -62,7 +62,7 @@ export class IoredisClusterDriver extends IoredisSender<Cluster> implements Redi
     return sendScriptCall(this.client, command, slot);
   }
 
-  /** Every node passes on what is published on any other. When the connection is lost, it goes to another node. */
+  /** Every node forwards the messages of all others. When the connection is lost, the next one is to another node. */
   openSubscriber(listener: SubscriberListener): RedisSubscriber {
     const first = randomNode(this.client.nodes(), this.#chance);
     if (first === undefined) throw new Error('The cluster has no node');

@@ -4,7 +4,7 @@ import { IoredisSender } from './calls.ts';
 
 const replyTimeoutMs = 2_000;
 
-/** A connection beside an ioredis client, or beside its connection to a node. `options` override those of the client. */
+/** A new connection to the server of an ioredis client, or to one of its nodes. `options` override those of the client. */
 export class IoredisConnection extends IoredisSender implements RedisConnection {
   readonly #origin: Redis;
 

@@ -2,8 +2,8 @@ import type { Cluster, Command, Redis } from 'ioredis';
 import type { RedisArgument, RedisCommand } from '../driver.ts';
 
 /**
- * Sends `evalsha` on a client; on that of a cluster, to the server of a slot. The client's own object for a command can do much
- * more than a script needs: with it, a process that makes 64 calls at once needs a sixth more processor time.
+ * Sends `evalsha` on a client; in a cluster, to the server of a slot. The client's own object for a command can do much more than a
+ * script needs: with it, a process that makes 64 calls at once needs a sixth more processor time.
  */
 export function sendScriptCall(client: Redis | Cluster, command: RedisCommand, slot?: number): Promise<unknown> {
   const { keyPrefix } = client.options;
@@ -11,7 +11,7 @@ export function sendScriptCall(client: Redis | Cluster, command: RedisCommand, s
   return client.sendCommand(call as unknown as Command) as Promise<unknown>;
 }
 
-/** What an ioredis client needs of a command that it sends, and what tools that watch the client read. */
+/** The properties of a command that an ioredis client needs, and that tools which watch the client read. */
 class ScriptCall {
   readonly name: string;
   readonly promise: Promise<unknown>;
@@ -52,10 +52,10 @@ class ScriptCall {
     return text;
   }
 
-  /** The client would say how to read the reply: this reads all that a script can return. */
+  /** Called by the client with a parser of the reply. Ignored: this class reads every reply of a script. */
   setReplyContext(): void {}
 
-  /** The client would set its `commandTimeout`: calls of a store have deadlines of their own. */
+  /** Called by the client with its `commandTimeout`. Ignored: calls of a store have their own deadlines. */
   setTimeout(): void {}
 }
 
@@ -65,7 +65,7 @@ function withPrefix([name, sha1, keyCount, ...rest]: RedisCommand, keyPrefix: st
   return [name, sha1 as string, keys, ...rest.map((word, place) => (place < keys ? keyPrefix + word : word))];
 }
 
-/** A reply with texts in place of bytes. */
+/** A reply with texts instead of bytes. */
 function textOf(reply: unknown): unknown {
   if (reply instanceof Buffer) return reply.toString();
   return Array.isArray(reply) ? reply.map(textOf) : reply;

@@ -24,7 +24,7 @@ export class IoredisShard implements RedisShard {
       'moved',
       guarded(() => listener.onMoved()),
     );
-    // An old ioredis takes the end of a subscription for the reply to another command.
+    // An old ioredis mistakes the end of a subscription for the reply to another command.
     connection.on(
       'error',
       guarded(() => connection.disconnect()),

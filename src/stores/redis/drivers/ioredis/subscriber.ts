@@ -2,9 +2,9 @@ import type { Redis, RedisOptions } from 'ioredis';
 import { guarded } from '../../../../core/base/safely.ts';
 import type { RedisSubscriber, SubscriberListener } from '../driver.ts';
 
-/** The options of a connection for subscriptions, in place of those of the client that it duplicates. */
+/** The options of a connection for subscriptions that replace those of the client. */
 export const subscriberOptions: RedisOptions = {
-  // The scripts name channels in full: no key prefix may be put before them.
+  // The scripts name channels in full: they must not get a key prefix.
   keyPrefix: '',
   maxRetriesPerRequest: null,
   // If the connection closes meanwhile, ioredis would leave the rejection unhandled, which ends the process.
@@ -13,14 +13,14 @@ export const subscriberOptions: RedisOptions = {
   db: 0,
   lazyConnect: false,
   enableOfflineQueue: true,
-  // A ping that timed out would count as answered.
+  // A ping that timed out would count as one with a reply.
   commandTimeout: undefined,
   socketTimeout: undefined,
-  // A subscription that is refused is asked for again by the channel, not with a connection for each time.
+  // The channel retries a refused subscription, without a new connection for each time.
   reconnectOnError: null,
 };
 
-/** A connection of ioredis for subscriptions. `isStranded` tells whether its server has left the cluster. */
+/** A connection of ioredis for subscriptions. `isStranded` returns whether its server has left the cluster. */
 export class IoredisSubscriber implements RedisSubscriber {
   readonly #connection: Redis;
   readonly #isStranded: (connection: Redis) => boolean;

@@ -5,13 +5,13 @@ import { afterTurn } from '../../../../core/base/clock.ts';
 const callsPerWrite = 16;
 
 /**
- * Decides when the calls on the connection of an ioredis client are written to its socket. It corks the stream in the
- * meantime, which is Node's own means for this and costs half as much as a pipeline. Everything else that is sent on the
- * connection in that time waits as well.
+ * Decides when the calls on the connection of an ioredis client are written to its socket. It corks the stream meanwhile, which
+ * is Node's own means for this and costs half as much as a pipeline. Everything else that is sent on the connection in that time
+ * waits as well.
  */
 export class WriteBatcher {
   readonly #client: Redis;
-  /** The stream of the current turn; undefined between turns. */
+  /** The stream of the current tick; undefined between ticks. */
   #stream: Redis['stream'] | undefined;
   #calls = 0;
 
@@ -20,9 +20,9 @@ export class WriteBatcher {
   }
 
   /**
-   * To be called before each call. The first call of a turn is written at once: it is often the only one, or one that others
-   * wait for. The others are written together, sixteen at a time, the rest at the end of the turn. Without a stream nothing
-   * is held back: that is before the first connection.
+   * Call it before each call. The first call of a tick is written at once: it is often the only one, or one that others wait for.
+   * The others are written together, sixteen at a time, the rest at the end of the tick. Before the first connection there is no
+   * stream, and nothing is held back.
    */
   beforeCall(): void {
     this.#calls += 1;

@@ -2,8 +2,8 @@ import type { ConnectionEvents } from '../client-link.ts';
 import { NotSentError, type RedisCommand, type RedisReplies, type RedisSender } from '../driver.ts';
 
 /**
- * What is used of a client of node-redis for one server, or of what a client for Sentinel or a cluster has for each server.
- * Its own types depend on the modules and types that it was created with.
+ * The used part of a node-redis client for one server, which a client for Sentinel or a cluster has for each server. Its own types
+ * depend on the modules and types that it was created with.
  */
 export interface NodeRedisClient extends ConnectionEvents {
   on(event: 'ready' | 'error' | 'end' | 'sharded-channel-moved', listener: (error: Error) => void): unknown;
@@ -23,7 +23,7 @@ export interface NodeRedisClient extends ConnectionEvents {
   sUnsubscribe(channel: string): Promise<unknown>;
 }
 
-/** The options that are read here, or set for connections of the store's own. */
+/** The options that are read here, or set for the store's own connections. */
 export interface NodeRedisOptions {
   readonly keyPrefix?: unknown;
   readonly database?: number;
@@ -39,8 +39,8 @@ export interface NodeRedisOptions {
 }
 
 /**
- * Replies come as the store reads them, whatever types the client maps replies to. The client's time limit for what it has not
- * written yet is off: calls of a store have deadlines of their own, and it makes an `AbortSignal` for each command. Without it
+ * The store gets the types that it expects, whatever types the client maps replies to. The client's time limit for unwritten
+ * commands is off: calls of a store have their own deadlines, and the limit creates an `AbortSignal` for each command. Without it
  * a cycle takes half as much processor time.
  */
 export const replyOptions: ReplyOptions = { typeMapping: {}, timeout: undefined };
@@ -50,13 +50,13 @@ export interface ReplyOptions {
   readonly timeout: undefined;
 }
 
-/** Throws again what a client has rejected a command with. If its `commandsQueueMaxLength` was reached, it has not sent it. */
+/** Throws the client's error for a command again. If its `commandsQueueMaxLength` was reached, the command was not sent. */
 export function knownRefusal(error: unknown): never {
   if (!(error instanceof Error && error.message === 'The queue is full')) throw error;
   throw new NotSentError("The queue of the lock store's client is full", { cause: error });
 }
 
-/** Sends on a client of node-redis. The commands of one turn are written together, at the end of the event loop's round. */
+/** Sends on a client of node-redis. The commands of one tick are written together, at the end of the event loop's round. */
 export class NodeRedisSender implements RedisSender {
   readonly keyPrefix: string;
   protected readonly client: NodeRedisClient;

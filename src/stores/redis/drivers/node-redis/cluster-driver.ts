@@ -34,7 +34,7 @@ import { NodeRedisSubscriber } from './subscriber.ts';
 /** While a slot moves or its primary is gone, a call is tried again for a second and a half, as ioredis does. */
 const maxTries = 16;
 const pauseMs = 100;
-/** What a server refuses a call with if none may serve the key at the moment. The client itself follows MOVED and ASK. */
+/** The code of a refusal if no server may serve the key at the moment. The client itself follows MOVED and ASK. */
 const momentary = new Set<string | undefined>(['TRYAGAIN', 'CLUSTERDOWN']);
 
 /** A client of node-redis for a cluster. `chance` returns a number in [0, 1). */
@@ -70,8 +70,8 @@ export class NodeRedisClusterDriver implements RedisDriver, RedisClusterDriver {
   }
 
   /**
-   * A call is sent again only after a server has refused it, to the server that it named. If a connection is lost, what was
-   * written on it is rejected.
+   * A call is sent again only after a server has refused it, to the server that it named. If a connection is lost, all commands
+   * that were written on it are rejected.
    */
   isSameEpoch(): boolean {
     return true;
@@ -106,7 +106,7 @@ export class NodeRedisClusterDriver implements RedisDriver, RedisClusterDriver {
     return this.send(command);
   }
 
-  /** Every node passes on what is published on any other. When the connection is lost, it goes to another node. */
+  /** Every node forwards the messages of all others. When the connection is lost, the next one is to another node. */
   openSubscriber(listener: SubscriberListener): RedisSubscriber {
     const nodes = this.#nodes;
     if (nodes.connections.length === 0) throw new Error('The cluster has no node');
@@ -154,7 +154,7 @@ export class NodeRedisClusterDriver implements RedisDriver, RedisClusterDriver {
     const primary = this.#nodes.primaryOfSlot(slotOf(key));
     if (this.#nodes.connectionTo(primary) !== undefined) return true;
     this.#nodes.connect(primary);
-    // What it rejects with, the client also tells by event.
+    // The client also emits this error.
     this.refresh().catch(() => undefined);
     return false;
   }

@@ -1,7 +1,7 @@
 import type { NodeRedisClient, ReplyOptions } from './calls.ts';
 import { type Emitter, RelayedEvents } from './relayed-events.ts';
 
-/** What is used of a client of node-redis for a cluster. */
+/** The used part of a node-redis client for a cluster. */
 export interface NodeRedisCluster extends Emitter<'connect' | 'error' | 'node-ready' | 'node-error'> {
   readonly isOpen: boolean;
   /** Undefined in a version that can be used as soon as it is open. */
@@ -12,7 +12,7 @@ export interface NodeRedisCluster extends Emitter<'connect' | 'error' | 'node-re
   readonly nodeByAddress: ReadonlyMap<string, NodeRedisNode>;
   /** Empty at a slot that no primary has. */
   readonly slots: readonly ({ readonly master: NodeRedisNode } | undefined)[];
-  /** How the client reads the slots again. It documents no way to do so before a server redirects a call. */
+  /** Makes the client read the slots again. It has no documented way to do so before a server redirects a call. */
   readonly _slots: { rediscover(startWith: NodeRedisClient | undefined): Promise<void> };
   nodeClient(node: NodeRedisNode): Promise<unknown>;
   sendCommand(
@@ -41,7 +41,7 @@ export class ClusterNodes {
     this.events = new RelayedEvents((events) => {
       events.pass(cluster, 'connect', 'ready');
       events.pass(cluster, 'error', 'error');
-      // Some versions tell only of the first time that a connection is ready.
+      // Some versions emit it only the first time that a connection is ready.
       events.pass(cluster, 'node-ready', 'ready');
       events.pass(cluster, 'node-error', 'error');
       for (const { client } of cluster.nodeByAddress.values()) if (client) events.pass(client, 'ready', 'ready');
@@ -84,7 +84,7 @@ export class ClusterNodes {
   /** Makes the client connect to a server, if it does so on demand. */
   connect(address: string | undefined): void {
     const node = this.#cluster.nodeByAddress.get(address ?? '');
-    // What it rejects with, the client also tells by event.
+    // The client also emits this error.
     if (node !== undefined && node.client === undefined) this.#cluster.nodeClient(node).catch(() => undefined);
   }
 

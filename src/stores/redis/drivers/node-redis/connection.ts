@@ -6,8 +6,8 @@ import { OwnClient } from './own-client.ts';
 const replyTimeoutMs = 2_000;
 
 /**
- * A connection beside a client of node-redis, in the database that the client's options name. `keyPrefix` is the one of
- * these options unless it is given.
+ * A new connection to the server of a node-redis client, in the database of the client's options. `keyPrefix` is that of the
+ * options unless it is given.
  */
 export class NodeRedisConnection extends NodeRedisSender implements RedisConnection {
   readonly #own: OwnClient;

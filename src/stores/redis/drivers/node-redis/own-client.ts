@@ -1,11 +1,11 @@
 import type { NodeRedisClient, NodeRedisOptions } from './calls.ts';
 
-/** A client of the store's own, beside one of the application. It never reconnects. */
+/** The store's own client, in addition to one of the application. It never reconnects. */
 export class OwnClient {
   readonly client: NodeRedisClient;
   #opening: Promise<unknown> = Promise.resolve();
 
-  /** It has the options of `origin`, except for those that are named and those that are of no use here. */
+  /** It has the options of `origin`, except for the given ones and those that are of no use here. */
   constructor(origin: NodeRedisClient, options: NodeRedisOptions) {
     const socket = { ...origin.options?.socket, socketTimeout: undefined, reconnectStrategy: false } as const;
     this.client = origin.duplicate({ ...unlikeApplication, ...options, socket });
@@ -16,7 +16,7 @@ export class OwnClient {
     return this.#opening;
   }
 
-  /** If it is being opened, it is closed afterwards: node-redis would leave the socket open. */
+  /** If it is being opened, it is closed after that: node-redis would leave the socket open. */
   close(): void {
     const close = (): void => {
       try {
@@ -31,14 +31,14 @@ export class OwnClient {
 }
 
 /**
- * Options that a client of the store's own does not take over. `socketTimeout`, too, is not: node-redis ends a connection that
- * is silent for so long, as one for subscriptions is. The store pings that, and limits the time of its commands.
+ * Options that the store's own client does not inherit. `socketTimeout` is one: node-redis ends a connection that is silent for
+ * that long, as one for subscriptions is. The store pings that, and limits the time of its commands.
  */
 const unlikeApplication: NodeRedisOptions = {
   pingInterval: undefined,
   // The client of a cluster may have it for reads from replicas.
   readonly: false,
-  // The server is told several things at once: a transaction would not fit.
+  // Several commands are sent at once when it connects: a transaction would not fit.
   commandsQueueMaxLength: undefined,
   // A limit and a signal that end the application's commands, and types that it maps replies to.
   commandOptions: undefined,

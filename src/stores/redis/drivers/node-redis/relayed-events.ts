@@ -2,19 +2,19 @@ import { EventEmitter } from 'node:events';
 import { guarded } from '../../../../core/base/safely.ts';
 import type { ConnectionEvents } from '../client-link.ts';
 
-/** What events come from. */
+/** A source of events. */
 export interface Emitter<E extends string> {
   on(event: E, listener: (event: Error) => void): unknown;
   off(event: E, listener: (event: Error) => void): unknown;
 }
 
-/** Passes on the events of several emitters. It listens to them only while somebody listens here. */
+/** Forwards the events of several emitters. It listens to them only while it has listeners. */
 export class RelayedEvents implements ConnectionEvents {
   readonly #begin: (relay: RelayedEvents) => void;
   readonly #events = new EventEmitter();
   readonly #undo: (() => void)[] = [];
 
-  /** `begin` is called when somebody begins to listen, and tells what is passed on. */
+  /** `begin` is called at the first listener, and starts the forwarding. */
   constructor(begin: (relay: RelayedEvents) => void) {
     this.#begin = begin;
   }
@@ -34,12 +34,12 @@ export class RelayedEvents implements ConnectionEvents {
     if (!this.isListened) for (const undo of this.#undo.splice(0)) undo();
   }
 
-  /** Tells the listeners that the connection is ready. */
-  tellReady(): void {
+  /** Emits `ready`. */
+  emitReady(): void {
     this.#events.emit('ready');
   }
 
-  /** Passes an event on, until nobody listens any more. */
+  /** Forwards an event, until there are no listeners. */
   pass<E extends string>(emitter: Emitter<E>, event: E, as: 'ready' | 'error'): void {
     this.watch(emitter, event, (error) => {
       // Without a listener, an error would be thrown.
@@ -47,7 +47,7 @@ export class RelayedEvents implements ConnectionEvents {
     });
   }
 
-  /** Calls the listener for an event, until nobody listens here any more. */
+  /** Calls the listener for an event, until there are no listeners here. */
   watch<E extends string>(emitter: Emitter<E>, event: E, listener: (event: Error) => void): void {
     const own = guarded(listener);
     emitter.on(event, own);

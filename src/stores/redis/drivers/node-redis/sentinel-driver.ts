@@ -38,7 +38,7 @@ export class NodeRedisSentinelDriver implements RedisDriver {
     return connection && `${count} ${connection.socketEpoch}`;
   }
 
-  /** When a connection is lost, node-redis rejects what was written on it. Only calls on the client itself are sent again. */
+  /** When a connection is lost, node-redis rejects all commands on it. Only calls on the client itself are sent again. */
   isSameEpoch(): boolean {
     return true;
   }

@@ -2,7 +2,7 @@ import { outsideRequests, systemClock } from '../../../../core/base/clock.ts';
 import type { NodeRedisClient } from './calls.ts';
 import { type Emitter, RelayedEvents } from './relayed-events.ts';
 
-/** What is used of a client of node-redis for Sentinel. */
+/** The used part of a node-redis client for Sentinel. */
 export interface NodeRedisSentinel extends Emitter<'topology-change' | 'error'> {
   readonly isOpen: boolean;
   /** Undefined in a version without key prefixes. */
@@ -51,11 +51,11 @@ export class SentinelPrimary {
     if (this.#isAsking || this.connection !== undefined || !this.#sentinel.isOpen) return;
     this.#isAsking = true;
     const asked = outsideRequests(() => this.#sentinel._execute(false, async (found) => this.#adopt(found)));
-    const onAnswered = (): void => {
+    const onReply = (): void => {
       this.#isAsking = false;
     };
-    asked.then(onAnswered, () => {
-      onAnswered();
+    asked.then(onReply, () => {
+      onReply();
       // The client has no primary yet, or has given up for now. The timer is unref'd, and does nothing if nobody waits.
       systemClock.after(askAgainMs, () => {
         if (this.events.isListened) this.find();
@@ -75,6 +75,6 @@ export class SentinelPrimary {
     if (connection === undefined) return;
     this.events.pass(connection, 'ready', 'ready');
     this.events.pass(connection, 'error', 'error');
-    if (connection.isReady) this.events.tellReady();
+    if (connection.isReady) this.events.emitReady();
   }
 }

@@ -25,7 +25,7 @@ export class NodeRedisShard implements RedisShard {
     });
     own.client.on('error', onClosed);
     own.client.on('end', onClosed);
-    // What it rejects with, it also tells by event.
+    // It also emits this error.
     own.open().catch(() => undefined);
   }
 

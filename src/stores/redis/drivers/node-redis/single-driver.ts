@@ -23,7 +23,7 @@ export class NodeRedisDriver extends NodeRedisSender implements RedisDriver {
     return this.client.socketEpoch;
   }
 
-  /** When a connection is lost, node-redis rejects what was written on it, and sends it never again. */
+  /** When a connection is lost, node-redis rejects all commands on it, and never sends them again. */
   isSameEpoch(): boolean {
     return true;
   }

@@ -5,7 +5,7 @@ import type { RedisSubscriber, SubscriberListener } from '../driver.ts';
 import { type NodeRedisClient, replyOptions } from './calls.ts';
 import { OwnClient, subscriberOptions } from './own-client.ts';
 
-/** Where the connections of a subscriber come from. */
+/** The source of a subscriber's connections. */
 export interface SubscriberOrigins {
   /** The client to duplicate now, if possible another one than the last; undefined if there is none at the moment. */
   next(last: NodeRedisClient | undefined): NodeRedisClient | undefined;
@@ -15,7 +15,7 @@ export interface SubscriberOrigins {
 
 /**
  * Connections of node-redis for subscriptions, one after another. A client of node-redis connects again to the same server
- * only, and knows no way to do so on demand: each connection is therefore a client of its own, which never reconnects.
+ * only, and has no way to do so on demand: each connection is therefore a new client, which never reconnects.
  */
 export class NodeRedisSubscriber implements RedisSubscriber {
   readonly #origins: SubscriberOrigins;
@@ -93,7 +93,7 @@ export class NodeRedisSubscriber implements RedisSubscriber {
     });
     connection.client.on('error', onError);
     connection.client.on('ready', onReady);
-    // What it rejects with, it also tells by event.
+    // It also emits this error.
     connection.open().catch(() => undefined);
   }
 
