@@ -129,7 +129,7 @@ export interface TestLocks extends Locks {
    *
    * const locks = createTestLocks();
    * await (await locks.holdAs('a-request', 'order:42')).release();
-   * console.log(locks.history().map(({ event }) => event)); // [ 'acquired', 'released' ]
+   * console.log(locks.history().map(({ event }) => event)); // [ 'granted', 'released' ]
    * ```
    */
   history(options?: { readonly clear?: boolean | undefined }): readonly HistoryEntry[];
@@ -219,7 +219,7 @@ function buildTestLocks(clock: Clock, options: LocksOptions): TestLocks {
       checkValue('the number of waiters', count, wholeNumber(1));
       const { id } = checkedName(key, checkCategory(ofKey, 'whenWaiting'));
       const areWaiting = async (): Promise<boolean> => (await store.inside.inspect(id)).waiters.length >= count;
-      while (!(await areWaiting())) await nextWaiting(locks);
+      await untilWaiting(locks, areWaiting);
     },
     async loseLock(key, ofKey) {
       const category = checkCategory(ofKey, 'loseLock');
@@ -253,13 +253,21 @@ function checkCategory(options: Pick<AcquireOptions, 'category'> | undefined, wh
   return checkOptions(options, { category: acquireRules.category }, where).category;
 }
 
-function nextWaiting(locks: Locks): Promise<void> {
-  return new Promise((resolve) => {
-    const unsubscribe = locks.on('waiting', () => {
-      unsubscribe();
-      resolve();
-    });
-  });
+/** Listens before it looks: a waiter may come in the meantime. */
+async function untilWaiting(locks: Locks, areWaiting: () => Promise<boolean>): Promise<void> {
+  let [isSeen, look] = [false, (): void => {}];
+  const unsubscribe = locks.on('waiting', () => look());
+  try {
+    while (!isSeen) {
+      const next = new Promise<void>((resolve) => {
+        look = resolve;
+      });
+      isSeen = await areWaiting();
+      if (!isSeen) await next;
+    }
+  } finally {
+    unsubscribe();
+  }
 }
 
 /** What is still held or waited for, once work that needs no time has settled. */

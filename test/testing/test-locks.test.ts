@@ -43,6 +43,20 @@ describe('configureTestLocks', () => {
     expect(await both).toEqual([1, 1]);
   });
 
+  it.each(Array.from({ length: 16 }, (_, turns) => turns))(
+    'A wait that begins while a test looks for it is seen, %i turns later',
+    async (turns) => {
+      const hold = await locks.holdAs('other', 'order:42');
+      const shipped = (async () => {
+        for (let turn = 0; turn < turns; turn += 1) await undefined;
+        return runInTrace(() => ship('42'));
+      })();
+      await locks.whenWaiting('order:42');
+      await hold.release();
+      expect(await shipped).toBeGreaterThan(hold.fence);
+    },
+  );
+
   it('A test can take a lock from its holder, who is told', async () => {
     await runInTrace(async () => {
       const hold = await lock.acquire('order:42');
