@@ -1,4 +1,4 @@
-/** Hono on Node: `reenlock/hono`. Every framework has the same names and options. */
+/** Hono: `reenlock/hono`. Every framework has the same names and options. */
 export type { LockBoardOptions } from '../board/lock-board.ts';
 export type { BoardUser } from '../board/viewer.ts';
 export { type CloseServerOptions, closeServer } from '../http/response/close-server.ts';

@@ -9,6 +9,7 @@ import { checkCall, checkProblemCall } from '../http/misuse.ts';
 import { clearBodyHeaders, leaveError } from '../http/problem.ts';
 import { exposeHolds } from '../http/request-holds.ts';
 import { runInRequest, type TraceContextOptions } from '../http/traced-request.ts';
+import { FetchExchange, fetchExchangeOf } from './fetch-exchange.ts';
 
 declare module 'hono' {
   interface ContextVariableMap extends ShownHolds {}
@@ -27,8 +28,9 @@ export interface GuardOptions<C extends Context = Context> extends CommonGuardOp
 
 /**
  * Gives each request its trace id and its scope: the locks that later code acquires belong to the request. They are released when the
- * work on the request has ended. Work that goes on after that has no lock. Mount this
- * middleware first. It needs `@hono/node-server`: elsewhere each request fails with a `LockConfigError`. Throws `LockConfigError` for bad options.
+ * work on the request has ended. Work that goes on after that has no lock. Mount this middleware first. It runs on `@hono/node-server`,
+ * on the servers of Bun and Deno, and in `app.request()` of a test. Only the first tells the peer's address: elsewhere `trust: 'internal'` adopts no
+ * trace id, and a predicate gets a request without a socket. Throws `LockConfigError` for bad options.
  *
  * @example
  * ```ts
@@ -46,8 +48,15 @@ export interface GuardOptions<C extends Context = Context> extends CommonGuardOp
 export function traceContext(options?: TraceContextOptions): MiddlewareHandler {
   const trace = awaitedContext(options);
   return function traceContext(c, next) {
-    const { req, res } = nodeOf(c, next);
-    return trace(req, res, next, () => c.finalized && c.res.headers.has(alreadySent));
+    const exchange = exchangeOf(c, next);
+    if (exchange instanceof FetchExchange)
+      return trace(
+        exchange.req,
+        exchange.res,
+        () => exchange.run(c, next),
+        () => false,
+      );
+    return trace(exchange.req, exchange.res, next, () => c.finalized && c.res.headers.has(alreadySent));
   };
 }
 
@@ -85,8 +94,10 @@ export function lockOn<C extends Context = Context>(
 ): MiddlewareHandler {
   const guard = new RequestGuard<readonly [C]>(key, options);
   return function lockGuard(c, next) {
-    const { req, res } = nodeOf(c, next);
+    const exchange = exchangeOf(c, next);
+    const { req, res } = exchange;
     const call = [c as C] as const;
+    const wasAnswered = c.finalized;
     const expose = (holds: Entered): void => exposeHolds(req, holds, variablesOf(c));
     return runInRequest(req, () =>
       passGuard<readonly [C], Response | undefined>(guard, {
@@ -98,18 +109,44 @@ export function lockOn<C extends Context = Context>(
         expose,
         routeOf: () => routeOf(c),
         leave: alreadySentResponse,
+        // No event tells of a response that middleware above `traceContext` has given.
+        isAnswered: () => exchange instanceof FetchExchange && !wasAnswered && c.finalized,
       }),
     );
   };
 }
 
+/** A request and its response, as the life of a request reads them. */
+interface Exchange {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+}
+
+/** Those of a context, on any server. Throws `LockConfigError` if there are none, as for a WebSocket, or if Hono 3 calls. */
+function exchangeOf(c: Context, next: Next): Exchange | FetchExchange {
+  const { incoming, outgoing } = envOf(c);
+  const fetched = incoming === undefined && outgoing === undefined ? fetchExchangeOf(c) : undefined;
+  if (fetched === undefined) return nodeOf(c, next);
+  checkContext(c, next, fetched.res);
+  return fetched;
+}
+
 /** Node's request and response of a context. Throws `LockConfigError` if the application is served otherwise, or by Hono 3. */
-export function nodeOf(c: Context, next: Next): { readonly req: IncomingMessage; readonly res: ServerResponse } {
-  const { incoming, outgoing } = (c?.env ?? {}) as Partial<Record<string, unknown>>;
-  checkCall('hono', c, next, outgoing, next);
+export function nodeOf(c: Context, next: Next): Exchange {
+  const { incoming, outgoing } = envOf(c);
+  checkContext(c, next, outgoing);
+  return { req: incoming as IncomingMessage, res: outgoing as ServerResponse };
+}
+
+/** What `@hono/node-server` puts there. */
+function envOf(c: Context | undefined): { readonly incoming?: unknown; readonly outgoing?: unknown } {
+  return (c?.env ?? {}) as object;
+}
+
+function checkContext(c: Context, next: Next, res: unknown): void {
+  checkCall('hono', c, next, res, next);
   // A property that Hono 4 has removed. A context has no version.
   if ('runtime' in c) throw tooOld('hono', undefined, '4', 'reenlock/hono');
-  return { req: incoming as IncomingMessage, res: outgoing as ServerResponse };
 }
 
 /** What a context has in `c.var`. */
@@ -139,9 +176,10 @@ function routeOf({ req }: Context): string | undefined {
  */
 export function sendProblem(error: Error, c: Context): Response {
   checkProblemCall(c, 'app.onError(sendProblem)');
-  const { outgoing } = c.env as { outgoing: ServerResponse };
-  if (outgoing.headersSent || !isLockError(error)) throw error;
-  leaveError(error, outgoing);
-  clearBodyHeaders(outgoing);
+  const { outgoing } = envOf(c);
+  const res = (outgoing ?? fetchExchangeOf(c)?.res) as ServerResponse;
+  if (res.headersSent || !isLockError(error)) throw error;
+  leaveError(error, res);
+  clearBodyHeaders(res);
   return error.getResponse();
 }

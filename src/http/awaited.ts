@@ -34,16 +34,18 @@ export interface AwaitedCall<Call extends readonly unknown[], T> {
   readonly routeOf?: RouteOf;
   /** Leaves the response to the code that has ended it while the guard waited. */
   readonly leave: () => T;
+  /** Whether the client has its response, if the request's watch can't see that. */
+  readonly isAnswered?: () => boolean;
 }
 
 /** Runs a guard and the code after it. Returns the result of that code, or of the application's handler of refusals. */
 export async function passGuard<Call extends readonly unknown[], T>(
   guard: RequestGuard<Call>,
-  { req, res, call, next, expose, routeOf, leave }: AwaitedCall<Call, T>,
+  { req, res, call, next, expose, routeOf, leave, isAnswered }: AwaitedCall<Call, T>,
 ): Promise<T> {
   const watch = tracedRequest(req)?.watch;
   // The application may respond first, and then work on under the lock.
-  const isEnded = (): boolean => watch?.isEnded === true;
+  const isEnded = (): boolean => watch?.isEnded === true || isAnswered?.() === true;
   const wasEnded = isEnded();
   let holds: Entered | undefined;
   try {

@@ -27,7 +27,7 @@ const shapes: Readonly<Record<'connect' | 'koa' | 'fastify' | 'hono', Shape>> = 
     response: 'c.env.outgoing',
     callers: ['hono'],
     otherwise:
-      'serve the application on Node with @hono/node-server; elsewhere, and for a WebSocket, lock in `runInTrace`',
+      'serve the board with @hono/node-server, or by `npx reenlock board`; for a WebSocket, lock in `runInTrace`',
   },
 };
 

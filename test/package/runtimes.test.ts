@@ -26,9 +26,12 @@ const perStore = (store: string): string[] => [
   `${store} timeout ERR_LOCK_TIMEOUT`,
   `${store} released false true`,
   `${store} batch`,
-  ...['node', 'express', 'koa', 'fastify', 'hono'].map((name) => `${store} ${name} 4,5,6,7,8,9 6 200`),
+  ...['node', 'express', 'koa', 'fastify', 'hono', 'hono by fetch'].map((name) => `${store} ${name} 4,5,6,7,8,9 6 200`),
   // It names no trace in its response.
   `${store} fetch handler 4,5,6,7,8,9 1 200`,
+  `${store} stream 1 free when its client has left`,
+  `${store} stream 1 free at its end`,
+  `${store} wait AbortError`,
 ];
 
 describe.each(runtimes)('On $name', ({ command }) => {
@@ -46,7 +49,7 @@ describe.each(runtimes)('On $name', ({ command }) => {
   });
 
   it(
-    'Jobs and requests exclude each other and re-enter, in memory and in Redis, with every framework',
+    'Jobs and requests exclude each other and re-enter, in memory and in Redis, with every framework, and a stream holds the lock to its end',
     () => {
       const [binary, ...args] = command();
       const output = execFileSync(binary, [...args, 'scenes.mjs'], {

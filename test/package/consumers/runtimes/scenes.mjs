@@ -1,5 +1,6 @@
 // What the package does on Node, it does on Bun and Deno. Each scene prints a line of what it saw.
 
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -8,6 +9,7 @@ import Router from '@koa/router';
 import express from 'express';
 import fastify from 'fastify';
 import { Hono } from 'hono';
+import { stream } from 'hono/streaming';
 import { Redis } from 'ioredis';
 import Koa from 'koa';
 import { createLocks, isLockError, lock, runInTrace } from 'reenlock';
@@ -25,11 +27,14 @@ const stores = [
   ['redis', new RedisStore({ client })],
 ];
 
+const runOutside = AsyncLocalStorage.snapshot();
 for (const [name, store] of stores) {
   const locks = createLocks({ ...(store && { store }), trust: 'none' });
   const job = (routine) => runInTrace(routine, { locks, traceId: randomUUID() });
   await inJobs(name, job);
   for (const [framework, start] of Object.entries(servers())) await overHttp(`${name} ${framework}`, start, locks);
+  await streams(name, locks);
+  await job(() => waits(name, locks));
   await locks.close();
 }
 client.disconnect();
@@ -84,6 +89,70 @@ async function overHttp(name, start, locks) {
   await stop();
 }
 
+/** A stream of Hono on the runtime's own server holds the lock until its end, or until its client disconnects. */
+async function streams(name, locks) {
+  const app = new Hono().use(ofHono.traceContext({ locks }));
+  let finish;
+  const isFinished = new Promise((resolve) => (finish = resolve));
+  app.get('/:length', ofHono.lockOn('order:42'), (c) =>
+    stream(c, async (out) => {
+      await out.write('first');
+      if (c.req.param('length') === 'endless') {
+        while (!out.aborted) await out.write(await later('more'));
+        return;
+      }
+      await isFinished;
+      await out.write('last');
+    }),
+  );
+  const { url, stop } = await serveFetch(app.fetch);
+  const holders = async () => (await locks.inspect('order:42')).holds.length;
+  const free = async () => {
+    while ((await holders()) > 0) await later();
+  };
+  const client = new AbortController();
+  const left = await fetch(new URL('endless', url), { signal: client.signal });
+  await left.body.getReader().read();
+  const before = await holders();
+  client.abort();
+  await free();
+  console.log(name, 'stream', before, 'free when its client has left');
+
+  const read = await fetch(new URL('short', url));
+  const reader = read.body.getReader();
+  await reader.read();
+  const during = await holders();
+  finish();
+  while (!(await reader.read()).done);
+  await free();
+  console.log(name, 'stream', during, 'free at its end');
+  await stop();
+}
+
+/** On the runtime's own server, a request leaves the queue when its client disconnects. Called in a job, which holds the lock. */
+async function waits(name, locks) {
+  const app = new Hono().use(ofHono.traceContext({ locks }));
+  app.get('/', ofHono.lockOn('order:42'), (c) => c.text('in'));
+  // Outside of the job: else each request would be a part of it.
+  const { url, stop } = await runOutside(() => serveFetch(app.fetch));
+  const waiters = async (count) => {
+    while ((await locks.inspect('order:42')).waiters.length !== count) await later();
+  };
+  await lock.run('order:42', async () => {
+    const client = new AbortController();
+    const refused = fetch(url, { signal: client.signal }).catch((error) => error.name);
+    await waiters(1);
+    client.abort();
+    await waiters(0);
+    console.log(name, 'wait', await refused);
+  });
+  await stop();
+}
+
+function later(value) {
+  return new Promise((resolve) => setTimeout(resolve, 10, value));
+}
+
 function servers() {
   return {
     node: async (locks, take) => {
@@ -120,6 +189,11 @@ function servers() {
       await once(server, 'listening');
       return { url: urlOf(server), stop: () => new Promise((resolve) => server.close(resolve)) };
     },
+    'hono by fetch': async (locks, take) => {
+      const app = new Hono().use(ofHono.traceContext({ locks }));
+      app.post('/', ofHono.lockOn('order:42'), async (c) => c.json(await take()));
+      return serveFetch(app.fetch);
+    },
     'fetch handler': async (locks, take) => {
       const app = new Hono().use(async (c, next) => {
         await runInTrace(
@@ -149,7 +223,8 @@ async function serveFetch(handler) {
     const server = Deno.serve({ port: 0, hostname: '127.0.0.1', onListen: () => {} }, (request) => handler(request));
     return { url: `http://127.0.0.1:${server.addr.port}`, stop: () => server.shutdown() };
   }
-  const server = serveHono({ fetch: handler, port: 0, hostname: '127.0.0.1', overrideGlobalObjects: false });
+  const fetch = (request) => handler(request);
+  const server = serveHono({ fetch, port: 0, hostname: '127.0.0.1', overrideGlobalObjects: false });
   await once(server, 'listening');
   return { url: urlOf(server), stop: () => new Promise((resolve) => server.close(resolve)) };
 }
