@@ -22,7 +22,7 @@ export interface GrantSource {
   readonly createController: () => Controller;
   readonly name: LockName;
   /** The work that acquired it. */
-  readonly work: { readonly traceId: string; readonly route: string | undefined };
+  readonly work: { readonly traceId: string; readonly route: string | undefined; onLost(): void };
   readonly request: HoldRequest;
   readonly settings: AcquireSettings & AcquireTarget;
   readonly granted: Granted;
@@ -201,6 +201,7 @@ export class Grant implements Listed, EventSource {
     this.#isOpen = false;
     this.#lostError = this.located(new LockLostError(why, this));
     this.#controller?.abort(this.#lostError);
+    this.#work.onLost();
     return this.#lostError;
   }
 

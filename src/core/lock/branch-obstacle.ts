@@ -1,4 +1,3 @@
-import { onAbort } from '../base/abort-signals.ts';
 import type { Grant } from '../lease/grant.ts';
 import { DeadlockError } from '../model/errors.ts';
 import type { LockName } from '../model/key.ts';
@@ -20,45 +19,51 @@ export function branchObstacle(
   onFree: () => void,
 ): Obstacle | undefined {
   const { id } = name;
-  const at = blockedAt(branch, id, mode);
-  if (at === undefined) return undefined;
-  let end = (): void => {};
+  if (!isBlocked(branch, id, mode)) return undefined;
+  const leaves: (() => void)[] = [];
+  let isOver = false;
   return {
     leaseRemainingMs: joined?.remainingMs ?? 0,
     listen: (onEnd) => {
       const check = (): void => {
+        if (isOver) return;
         const lost = joined?.lostError === undefined ? undefined : lossOf(branch.scope, joined);
-        const isBlocked = lost === undefined && blockedAt(branch, id, mode) !== undefined;
-        const error = isBlocked ? cycleError(branch, name, mode) : lost;
-        if (isBlocked && error === undefined) return;
+        const mustWait = lost === undefined && isBlocked(branch, id, mode);
+        const error = mustWait ? cycleError(branch, name, mode) : lost;
+        if (mustWait && error === undefined) return;
         if (error === undefined) onFree();
         onEnd(error);
       };
-      const leave = at.scope.holds.wait({ id, branch: at, from: branch, mode, check });
-      const unsubscribe = joined && onAbort(joined.signal, check);
-      end = () => {
-        leave();
-        unsubscribe?.();
-      };
+      // When one of these scopes lets it pass, another one may not.
+      for (const around of atEachScope(branch)) {
+        leaves.push(around.scope.holds.wait({ id, branch: around, from: branch, mode, check }));
+      }
     },
-    unlisten: () => end(),
+    unlisten: () => {
+      isOver = true;
+      for (const leave of leaves) leave();
+    },
   };
 }
 
-/** The branch itself, or one around it in this process, that another branch keeps from the lock. */
-function blockedAt(branch: Branch, id: string, mode: HoldMode): Branch | undefined {
+/** Whether another branch keeps a branch from the lock, in its own scope or in one of this process around it. */
+function isBlocked(branch: Branch, id: string, mode: HoldMode): boolean {
+  return atEachScope(branch).some((around) => around.scope.holds.entry(id, around, mode).blocker !== undefined);
+}
+
+/** The branch itself, and in each scope of this process around its own the branch that it is nested in. */
+function atEachScope(branch: Branch): readonly Branch[] {
+  const branches: Branch[] = [];
   for (let around: Branch | undefined = branch; around !== undefined; around = around.scope.root.parent) {
-    if (around.scope.holds.entry(id, around, mode).blocker !== undefined) return around;
+    branches.push(around);
   }
-  return undefined;
+  return branches;
 }
 
 /** The error if a branch waits for itself, or would: a branch that has the key waits for it, directly or through others. */
 export function cycleError(branch: Branch, { id, key, category }: LockName, mode: HoldMode): DeadlockError | undefined {
-  for (let around: Branch | undefined = branch; around !== undefined; around = around.scope.root.parent) {
-    if (!around.scope.holds.isCycle({ id, branch: around, mode }, branch)) continue;
-    const cycle = [{ traceId: branch.traceId, key }];
-    return new DeadlockError({ key, category, cycle }, 'Branches of this request wait for each other');
-  }
-  return undefined;
+  const isCycle = (around: Branch): boolean => around.scope.holds.isCycle({ id, branch: around, mode }, branch);
+  if (!atEachScope(branch).some(isCycle)) return undefined;
+  const cycle = [{ traceId: branch.traceId, key }];
+  return new DeadlockError({ key, category, cycle }, 'Branches of this request wait for each other');
 }

@@ -22,6 +22,7 @@ export interface BranchScope {
 
 interface BranchHolds {
   endBranch(branch: object): void;
+  checkWaits(): void;
 }
 
 /**
@@ -58,6 +59,11 @@ export class BranchOf<S extends BranchScope> {
   /** Passes its remaining holds to the branch around it. Code that was not awaited may go on in it. */
   end(): void {
     this.scope.holds.endBranch(this);
+  }
+
+  /** Called when a grant that it acquired was lost: other branches no longer wait for that. */
+  onLost(): void {
+    this.scope.holds.checkWaits();
   }
 
   /** Whether it is another branch, or is nested in it. */

@@ -104,7 +104,7 @@ export class ScopeHolds {
     return holders.some((holder) => others.some((blocked) => blocked.isWithin(holder)));
   }
 
-  /** Calls `check` of a wait whenever the scope has fewer holds, until the returned function is called. */
+  /** Calls `check` of a wait whenever the scope has fewer holds or loses one, until the returned function is called. */
   wait(wait: BranchWait): () => void {
     this.#waits ??= new Set();
     this.#waits.add(wait);
@@ -191,7 +191,7 @@ export class ScopeHolds {
     this.#within.add(job);
     return () => {
       this.#within?.delete(job);
-      this.#checkWaits();
+      this.checkWaits();
     };
   }
 
@@ -206,13 +206,13 @@ export class ScopeHolds {
     const at = this.#pending?.indexOf(asking) ?? -1;
     if (at < 0) return;
     this.#pending?.splice(at, 1);
-    this.#checkWaits();
+    this.checkWaits();
   }
 
   /** Passes the holds of a branch that has ended to the branch around it. */
   endBranch(branch: Branch): void {
     for (const hold of this.#holds) if (hold.work === branch) hold.inherit();
-    this.#checkWaits();
+    this.checkWaits();
   }
 
   add(hold: OwnedHold): void {
@@ -224,7 +224,7 @@ export class ScopeHolds {
     // Mostly the newest: `splice` would allocate an array.
     if (at === this.#holds.length - 1) this.#holds.pop();
     else if (at >= 0) this.#holds.splice(at, 1);
-    this.#checkWaits();
+    this.checkWaits();
   }
 
   /** Whether a branch around this one has a hold of a grant. */
@@ -243,7 +243,8 @@ export class ScopeHolds {
     return false;
   }
 
-  #checkWaits(): void {
+  /** Lets the acquires that wait for other branches look again. */
+  checkWaits(): void {
     if (this.#waits !== undefined) for (const wait of [...this.#waits]) wait.check();
   }
 

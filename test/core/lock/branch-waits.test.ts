@@ -1,0 +1,72 @@
+import { type LockLostError, lock, runInTrace } from '../../../src/core/index.ts';
+import { gate } from '../../support/gate.ts';
+import { coreTests, outcomeOf } from '../../support/stores/set-up.ts';
+import { recordWarnings } from '../../support/warnings.ts';
+
+const warnings = recordWarnings();
+const setUp = coreTests();
+
+describe('A wait for another branch of the request', () => {
+  it('ends when the last of those branches leaves, even if it is a branch around the job that waits', async () => {
+    const setup = setUp();
+    const [around, inside] = [gate(), gate()];
+    const log: string[] = [];
+    const job = async (): Promise<void> => {
+      await lock.acquire('key', { mode: 'read' });
+      const reader = lock.run('key', () => inside, { mode: 'read' });
+      const writer = lock.run('key', async () => void log.push('writer'));
+      await Promise.all([reader, writer]);
+    };
+    const outcome = outcomeOf(
+      setup
+        .job()
+        .in(() =>
+          lock.run('key', () => Promise.all([lock.run('key', () => around, { mode: 'read' }), runInTrace(job)])),
+        ),
+    );
+    await setup.clock.settle();
+    inside.open();
+    await setup.clock.settle();
+    expect(log).toEqual([]);
+    around.open();
+    await setup.clock.settle();
+    expect(log).toEqual(['writer']);
+    expect(outcome.state).toBe('fulfilled');
+  });
+
+  it('ends when that branch loses its lock, even if no branch around both holds the key', async () => {
+    const setup = setUp();
+    const lost = setup.events('lost');
+    const work = gate();
+    const job = setup.job('bare');
+    const first = outcomeOf(job.in(() => lock.run('key', () => work)));
+    await setup.clock.settle();
+    const second = outcomeOf(job.in(() => lock.run('key', async () => 'inside')));
+    await setup.clock.settle();
+    expect(second.state).toBe('pending');
+    await setup.locks.forceRelease('key');
+    await setup.clock.settle();
+    expect([lost.length, second.value]).toEqual([1, 'inside']);
+    work.open();
+    await first.settled;
+    expect((first.error as LockLostError).code).toBe('ERR_LOCK_LOST');
+  });
+
+  it('does not count as code that hears of a loss: if no other does, a warning tells it', async () => {
+    const setup = setUp();
+    const job = setup.job();
+    await job.in(() => lock.acquire('key'));
+    const work = gate();
+    const first = outcomeOf(job.in(() => lock.run('other', () => lock.acquire('key').then(() => work))));
+    await setup.clock.settle();
+    const second = outcomeOf(job.in(() => lock.run('key', async () => undefined, { waitMs: 1_000 })));
+    await setup.clock.advance(1_000);
+    expect(second.state).toBe('rejected');
+    await setup.locks.forceRelease('key');
+    await setup.clock.settle();
+    work.open();
+    await first.settled;
+    await job.end();
+    expect(warnings().map(({ code }) => code)).toEqual(['LOCK_LOST']);
+  });
+});
