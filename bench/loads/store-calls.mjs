@@ -55,10 +55,11 @@ async function inLoops(step, loops = width) {
 const handingOn = (waiters, processCount) => async (store) => {
   const { acquire, release } = callsOf(store);
   const lines = Array.from({ length: width }, () => []);
-  let made = 0;
+  const counts = lines.map(() => 0);
   const queue = async (key, status = 'queued') => {
-    const request = hold(`hot:${waiters}:${key}`, made % processCount);
-    made += 1;
+    // One process after the other for each key, so that a waiter is of another process than the holder before it.
+    const request = hold(`hot:${waiters}:${key}`, counts[key] % processCount);
+    counts[key] += 1;
     lines[key].push(request);
     await acquire(request, status);
   };
