@@ -1,6 +1,7 @@
 // Writes src/stores/redis/scripts.generated.ts from src/stores/redis/lua/*.lua, one constant an operation.
-// `--@include parts/holds` stands for the file of that name below the folder. `--@define NAME_WITH_UNDERSCORE value` gives
-// a number a name in the operation that includes it; names are replaced here, so that they cost the server nothing.
+// `--@include parts/holds` stands for the file of that name below the folder, up to its first `--@section`; with the name of a
+// section behind it, for the lines of that one. `--@define NAME_WITH_UNDERSCORE value` gives a number a name in the operation that
+// includes it; names are replaced here, so that they cost the server nothing.
 // With --check nothing is written.
 
 import { createHash } from 'node:crypto';
@@ -35,12 +36,18 @@ function constant(file) {
 };`;
 }
 
-/** The text of a file, with the files that it includes in their places. */
-function include(name, includedBy = []) {
-  if (includedBy.includes(name)) throw new Error(`${name}.lua includes itself`);
-  return read(`${name}.lua`).replaceAll(/^[ \t]*--@include[ \t]+(\S+)[ \t]*$/gm, (_, part) =>
-    include(part, [...includedBy, name]),
-  );
+/** The text of a file, or of a section of it, with what it includes in its places. */
+function include(name, section = '', includedBy = []) {
+  const id = `${name} ${section}`.trimEnd();
+  if (includedBy.includes(id)) throw new Error(`${name}.lua includes itself`);
+  const [, ...parts] = `--@section\n${read(`${name}.lua`)}`.split(/^--@section\b/m);
+  const text = parts.find((part) => part.slice(0, part.indexOf('\n')).trim() === section);
+  if (text === undefined) throw new Error(`${name}.lua has no section ${section}`);
+  return text
+    .slice(text.indexOf('\n') + 1)
+    .replaceAll(/^[ \t]*--@include[ \t]+(\S+)(?:[ \t]+(\S+))?[ \t]*$/gm, (_, ...words) =>
+      include(words[0], words[1], [...includedBy, id]),
+    );
 }
 
 /** Puts the values in the places of the names that were defined. */

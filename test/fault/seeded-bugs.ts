@@ -171,19 +171,19 @@ export function withScriptBug(client: Redis, { script, code, instead }: ScriptBu
 
 export const releaseWithoutOwnerCheck: ScriptBug = {
   script: 'release',
-  code: 'only == hold and',
-  instead: 'only and',
+  code: 'onlyId == hold and',
+  instead: 'onlyId and',
 };
 
 export const renewalThatRecreates: ScriptBug = {
   script: 'renew',
-  code: 'if only ~= hold then',
-  instead: `if only ~= hold then
+  code: 'if onlyId ~= hold then',
+  instead: `if onlyId ~= hold then
   local untilMs = nowMs + leaseMs
   redis.call('HSET', lock, 'ends', untilMs, 'hold', hold, 'owner', 'owner', 'process', 'process')
   return {'renewed', nowMs, untilMs}
 end
-if only ~= hold then`,
+if onlyId ~= hold then`,
 };
 
 export const handOffToTheDead: ScriptBug = {

@@ -66,6 +66,16 @@ describe('build-lua', () => {
     expect(buildLua(folder, '--check').code).toBe(0);
   });
 
+  it('build-lua includes a section of a part where it is named, and the part without its sections where none is', () => {
+    write(
+      'parts/now.lua',
+      'local now = 1\n--@section later\n  --@include parts/now\nnow = now + 1\n--@section never\nreturn 0\n',
+    );
+    write('a.lua', 'if x then\n  --@include parts/now later\nend\n');
+    expect(buildLua(folder)).toEqual({ code: 0, stderr: '' });
+    expect(read()).toContain('`if x then\nlocal now = 1\nnow = now + 1\nend`');
+  });
+
   it('build-lua puts the values of defined names in their places', () => {
     write('parts/layout.lua', '-- The columns.\n--@define FIRST_COLUMN 17\n--@define LAST_COLUMN 18\n');
     write('a.lua', '--@include parts/layout\nreturn string.byte(text, FIRST_COLUMN, LAST_COLUMN), KEYS[1]\n');
@@ -88,6 +98,7 @@ describe('build-lua', () => {
   it.each([
     ['no sources', {}, 'no .lua files in src/stores/redis/lua'],
     ['an unknown part', { 'a.lua': '--@include parts/gone\nreturn 1' }, 'parts/gone.lua does not exist'],
+    ['an unknown section', { 'a.lua': '--@include a gone\n' }, 'a.lua has no section gone'],
     ['a part that includes itself', { 'a.lua': '--@include a\n' }, 'a.lua includes itself'],
     ['a name without a value', { 'a.lua': 'return FIRST_COLUMN' }, 'a.lua does not define FIRST_COLUMN'],
     [

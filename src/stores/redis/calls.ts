@@ -124,7 +124,7 @@ export class RedisCalls implements HoldCalls {
   close(): void {}
 }
 
-/** The keys of a lock, as lua/parts/layout.lua names them. The hash tag keeps them in one slot: an encoded name has no braces. */
+/** The keys of a lock, as lua/parts/lock.lua names them. The hash tag keeps them in one slot: an encoded name has no braces. */
 export function keysOf(prefix: string, id: string): [lock: string, ...rest: string[]] {
   const tag = `${prefix}{${id}}`;
   return [`${tag}:lock`, `${tag}:holds`, `${tag}:leases`, `${tag}:queue`, `${tag}:waiters`, `${tag}:tombstones`];

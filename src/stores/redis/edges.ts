@@ -1,7 +1,8 @@
 import type { EdgeStore, HoldRequest, WaitEdge, WaitReply } from '../../core/model/store.ts';
 import { keysOf } from './calls.ts';
-import { edgesOf, setEdge, wait } from './scripts.generated.ts';
-import type { Item, RedisScripts } from './scripts.ts';
+import { readInspect } from './replies.ts';
+import { edges, inspect } from './scripts.generated.ts';
+import type { RedisScripts } from './scripts.ts';
 
 /** The edges of a Redis store, which show which owner waits for which lock: one key for each owner, each in its own slot. */
 export class RedisEdges implements EdgeStore {
@@ -14,7 +15,7 @@ export class RedisEdges implements EdgeStore {
   }
 
   set(owner: string, edge: WaitEdge, ttlMs: number): Promise<void> {
-    return this.#scripts.run(setEdge, [this.#key(owner), JSON.stringify(edge), ttlMs], readNothing, 1);
+    return this.#scripts.run(edges, [this.#key(owner), JSON.stringify(edge), ttlMs], readNothing, 1);
   }
 
   clear(owner: string, edge: WaitEdge): Promise<void> {
@@ -23,12 +24,12 @@ export class RedisEdges implements EdgeStore {
 
   of(owner: string): Promise<readonly WaitEdge[]> {
     const read = (reply: unknown): WaitEdge[] => (reply as string[]).map((text) => JSON.parse(text));
-    return this.#scripts.run(edgesOf, [this.#key(owner)], read, 1);
+    return this.#scripts.run(edges, [this.#key(owner)], read, 1);
   }
 
   wait(request: HoldRequest): Promise<WaitReply> {
     const keys = keysOf(this.#prefix, request.id);
-    return this.#scripts.run(wait, [...keys, request.holdId], readWait, keys.length);
+    return this.#scripts.run(inspect, [...keys, request.holdId], readWait, keys.length);
   }
 
   /** An owner has no braces. */
@@ -40,12 +41,9 @@ export class RedisEdges implements EdgeStore {
 function readNothing(): void {}
 
 function readWait(reply: unknown): WaitReply {
-  const [since, ...holds] = reply as [Item | null, ...Item[]];
+  const { holds, waiters } = readInspect(reply);
   return {
-    sinceMs: since === null ? undefined : Number(since) / 1000,
-    holds: Array.from({ length: holds.length / 3 }, (_, row) => {
-      const [holdId, owner, fence] = holds.slice(3 * row, 3 * row + 3);
-      return { holdId: String(holdId), owner: String(owner), fence: Number(fence) };
-    }),
+    sinceMs: waiters[0]?.sinceMs,
+    holds: holds.map(({ holdId, owner, fence }) => ({ holdId, owner, fence })),
   };
 }

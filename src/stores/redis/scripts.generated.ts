@@ -3,24 +3,25 @@ import type { RedisScript } from './scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: 'ff2a735b86e1b76035507bafa680846f6f0b1240',
-  source: `local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+  sha1: 'c9761810f2ce608dc61f6b042946e35dcf137060',
+  source: `local process, owner, hold, mode, ttlMs, least = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[6], tonumber(ARGV[8] or 0)
+local lock, holds, leases, queue, waiters, tombstones = unpack(KEYS)
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
 local nowMs = math.floor(nowUs / 1000)
-local process, owner, hold, mode, ttlMs = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[6]
-local format, fence, ends, queued, buriedMs = unpack(redis.call(
-'HMGET', lock, 'format', 'fence', 'ends', 'queued', 'tombstones'
+local format, fence, ends, queued, buriedMs, onlyId = unpack(redis.call(
+'HMGET', lock, 'format', 'fence', 'ends', 'queued', 'tombstones', 'hold'
 ))
 if format and format ~= '1' then return redis.error_reply('RLFORMAT the lock is of another format') end
-local endMs, least, claims = nowMs + ARGV[5], tonumber(ARGV[8] or 0), 0
+local count, claims, onlyOwner, onlyProcess, leastMode = 0, 0, nil, nil, nil
+local endMs = nowMs + ARGV[5]
 if not ends and not queued and not buriedMs then
 local last = tonumber(fence or 0)
 local raised = math.max(nowUs, last + 1, least)
 fence = string.format('%.0f', raised)
 if claims == 1 then
 redis.call(
-'HSET', lock, 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process, 'mode', mode, 'claims', 1
+'HSET', lock, 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process, 'mode', mode, 'claims', '1'
 )
 else
 redis.call(
@@ -28,8 +29,8 @@ redis.call(
 )
 if mode ~= 'write' then redis.call('HSET', lock, 'mode', mode) end
 end
-local isKept = raised == nowUs and math.floor(last / 6e7) == math.floor(raised / 6e7) and endMs - nowMs <= 4e4
-if not isKept then
+count, ends, onlyId, onlyOwner, onlyProcess, leastMode = 1, endMs, hold, owner, process, mode
+if raised ~= nowUs or math.floor(last / 6e7) ~= math.floor(raised / 6e7) or endMs - nowMs > 4e4 then
 local untilMs = endMs
 local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
 redis.call('PEXPIRE', lock, keepMs)
@@ -41,17 +42,19 @@ if buriedMs and tonumber(buriedMs) > nowMs and tonumber(redis.call('ZSCORE', tom
 return {'cancelled', nowMs}
 end
 local mayQueue, claimMs, priority, maxWaiters, livenessMs, channels = string.match(
-ARGV[7], '^(%d) (%d+) (%S+) (%d+) (%d+) (%S+)$'
+ARGV[7], '^(%d) (%d+) ([^ ]+) (%d+) (%d+) ([^ ]+)$'
 )
-ends = tonumber(ends or 0)
-local several, leastMode, isMixed, claims, onlyId, onlyOwner, onlyProcess, grants
-if ends > 0 then
-several, leastMode, isMixed, claims, onlyId, onlyOwner, onlyProcess, grants = unpack(redis.call(
-'HMGET', lock, 'holds', 'mode', 'mixed', 'claims', 'hold', 'owner', 'process', 'grants'
-))
-end
+local several, isMixed, grants
 local isStale = false
-local count = ends > 0 and tonumber(several or 1) or 0
+ends = tonumber(ends or 0)
+if ends > 0 then
+onlyOwner, onlyProcess, leastMode, claims, several, isMixed, grants = unpack(redis.call(
+'HMGET', lock, 'owner', 'process', 'mode', 'claims', 'holds', 'mixed', 'grants'
+))
+count = tonumber(several or 1)
+else
+onlyId = nil
+end
 leastMode, claims = leastMode or 'write', tonumber(claims or 0)
 local function done(reply)
 if isStale then redis.call('DEL', holds, leases) end
@@ -78,7 +81,7 @@ return count > 0 and (ends <= nowMs or several and redis.call('ZCOUNT', leases, 
 end
 local function readHold(id)
 if several then return redis.call('HGET', holds, 'h:' .. id) end
-if id ~= onlyId then return nil end
+if not id or id ~= onlyId then return nil end
 return onlyProcess .. ' ' .. onlyOwner .. ' ' .. leastMode .. ' ' .. fence .. ' 1' .. (claims > 0 and ' claim' or '')
 end
 local function familyOf(owner, id)
@@ -102,7 +105,7 @@ local function listHolds(from, to, most)
 local ids, list = count > 0 and {onlyId, ends} or {}, {}
 if several then ids = redis.call('ZRANGE', leases, from, to, 'BYSCORE', 'LIMIT', 0, most, 'WITHSCORES') end
 for i = 1, #ids, 2 do
-local process, owner, mode, number, claim = string.match(readHold(ids[i]) or '', '^(%S+) (%S+) (%S+) %d+ (%d+)(.*)$')
+local process, owner, mode, number, claim = string.match(readHold(ids[i]) or '', '^([^ ]+) ([^ ]+) ([^ ]+) %d+ (%d+)(.*)$')
 list[#list + 1] = process and {
 id = ids[i], process = process, owner = owner, mode = mode, number = tonumber(number), isClaim = claim ~= '', endMs = ids[i + 1]
 }
@@ -111,12 +114,18 @@ table.sort(list, function(a, b) return a.number < b.number end)
 return list
 end
 local isCluster = string.find(channels, '{', 1, true)
+local granted, taken, handsOff, tellGranted, handOffWithin = {}, {}, true, nil, nil
 local function readWaiter(id)
 local text = redis.call('HGET', waiters, 'w:' .. id) or '- - write 0 0 0'
-local process, owner, mode, claimMs, priority, sinceUs = string.match(text, '^(%S+) (%S+) (%S+) (%d+) (%S+) (%d+)$')
+local process, owner, mode, claimMs, priority, sinceUs = string.match(text, '^([^ ]+) ([^ ]+) ([^ ]+) (%d+) ([^ ]+) (%d+)$')
 return {
-id = id, process = process, owner = owner, mode = mode, endMs = nowMs + claimMs, priority = priority, sinceUs = sinceUs,
+id = id, process = process, owner = owner, mode = mode, endMs = nowMs + claimMs, isClaim = true,
+priority = priority, sinceUs = sinceUs,
 }
+end
+local function readFamily(waiter)
+waiter.fields = fieldsOf('c:', waiter.owner, {'p:' .. waiter.process})
+waiter.said = redis.call('HMGET', waiters, unpack(waiter.fields))
 end
 local function setState(name, known, state)
 redis.call('HSET', waiters, 'p:' .. name, (string.gsub(known, ' %a+', ' ' .. state, 1)))
@@ -125,12 +134,12 @@ local function placeOf(sinceUs, priority, front)
 if priority == '0' and front == 0 then return sinceUs end
 return sinceUs - priority * 1e7 - front * 1e14
 end
-local function dequeue(id, fields, said, from)
+local function dequeue(id, fields, said)
 local over = {'w:' .. id}
 redis.call('ZREM', queue, id)
-for i = from, #fields do
+for i = 2, #fields do
 if tonumber(said[i] or 1) > 1 then
-redis.call('HINCRBY', waiters, fields[i], -1)
+redis.call('HINCRBY', waiters, fields[i], '-1')
 else
 over[#over + 1] = fields[i]
 end
@@ -142,7 +151,7 @@ redis.call('DEL', waiters)
 redis.call('HDEL', lock, 'queued')
 queued = false
 end
-local listenersOf = isCluster and function(name)
+local function listenersOf(name)
 local number, server = redis.pcall('PUBSUB', 'SHARDNUMSUB', lock .. ':' .. name)[2], redis.pcall('CLUSTER', 'MYID')
 return number or 0, type(server) == 'string' and ' ' .. server or ''
 end
@@ -156,7 +165,7 @@ local function findLeast()
 local most = 0
 leastMode = 'read'
 for _, text in ipairs(redis.call('HVALS', holds)) do
-local mode = string.match(text, '^%S+ %S+ (%S+)')
+local mode = string.match(text, '^[^ ]+ [^ ]+ ([^ ]+)')
 if mode then
 most = math.max(most, limitOf(mode))
 if limitOf(mode) < limitOf(leastMode) then leastMode = mode end
@@ -173,9 +182,9 @@ if (number or redis.call('HGET', holds, 'o:' .. owner)) == '1' then
 redis.call('HDEL', holds, 'h:' .. id, 'o:' .. owner)
 else
 redis.call('HDEL', holds, 'h:' .. id)
-redis.call('HINCRBY', holds, 'o:' .. owner, -1)
+redis.call('HINCRBY', holds, 'o:' .. owner, '-1')
 end
-local _, latest = unpack(redis.call('ZRANGE', leases, -1, -1, 'WITHSCORES'))
+local _, latest = unpack(redis.call('ZRANGE', leases, '-1', '-1', 'WITHSCORES'))
 count, ends = count - 1, tonumber(latest or ends)
 redis.call('HSET', lock, 'holds', count, 'ends', ends)
 if isClaim then
@@ -197,9 +206,9 @@ return ended
 end
 dropExpired()
 end
-local fields, said = {'p:' .. process, 'w:' .. hold}, {}
-fieldsOf('c:', owner, fields)
-if queued then said = redis.call('HMGET', waiters, unpack(fields)) end
+local fields = fieldsOf('c:', owner, {'p:' .. process})
+local said = queued and redis.call('HMGET', waiters, 'w:' .. hold, unpack(fields)) or {false}
+local isWaiting = table.remove(said, 1)
 local function markLive()
 local untilMs, state, before = string.match(said[1] or '0 live', '^(%d+) (%a+)(.*)$')
 local number, server = 0, ''
@@ -211,18 +220,17 @@ elseif mark == before and untilMs - nowMs >= tonumber(livenessMs) then
 return
 end
 local spanMs = math.ceil(livenessMs * 1.1)
-if said[2] then redis.call('HDEL', lock, '') end
+if isWaiting then redis.call('HDEL', lock, '') end
 redis.call('HSET', waiters, 'p:' .. process, string.format('%.0f %s', math.max(nowMs + spanMs, untilMs), state .. mark))
 if redis.call('PTTL', waiters) >= spanMs then return end
 redis.call('PEXPIRE', queue, 2 * spanMs)
 redis.call('PEXPIRE', waiters, 2 * spanMs)
 end
-local isWaiting, isBlocked, granted, taken, handsOff = said[2], false, {}, {}, true
-local handOffWithin, tellGranted, reply
 local family, depth, number, isHeld = familyOf(owner, hold)
-local isPoll = isWaiting or isHeld
+local isPoll, reply = isWaiting or isHeld, nil
 if isWaiting then markLive() end
 if family > 0 or count == 0 or limitOf(leastMode) > 1 or queued == 'front' then
+local isBlocked = false
 local function branchesBeside(owner)
 local others, above, number = {}, {}, 0
 for _, field in ipairs(redis.call('HKEYS', holds)) do
@@ -242,46 +250,43 @@ local outside, most = count - family, math.min(limitOf(leastMode), limitOf(mode)
 if outside == 0 or outside < most then return true end
 return most > 1 and branchesBeside(owner) < most
 end
-local function holdsWithin(owner, limit)
-if limitOf(leastMode) > limit or limit == 1 or not isMixed then return limitOf(leastMode) <= limit end
+local function sharesFence(hold, family)
+local limit = limitOf(hold.mode)
+if hold.fence or hold.mode == 'read' then return true end
+if family == 0 or limitOf(leastMode) > limit or limit == 1 or not isMixed then return family > 0 and limitOf(leastMode) <= limit end
 for _, text in ipairs(redis.call('HVALS', holds)) do
-local other, mode = string.match(text, '^%S+ (%S+) (%S+)')
-if other and isAncestor(other, owner) and limitOf(mode) <= limit then return true end
+local other, mode = string.match(text, '^[^ ]+ ([^ ]+) ([^ ]+)')
+if other and isAncestor(other, hold.owner) and limitOf(mode) <= limit then return true end
 end
 return false
 end
-local function addBeside(hold, number, granted)
+local function addBeside(hold, number)
 grants = (grants or 0) + 1
-local text = table.concat({hold.process, hold.owner, hold.mode, granted, grants, hold.isClaim and 'claim' or nil}, ' ')
+local text = table.concat({hold.process, hold.owner, hold.mode, hold.fence or fence, grants, hold.isClaim and 'claim' or nil}, ' ')
 redis.call('HSET', holds, 'h:' .. hold.id, text, 'o:' .. hold.owner, number)
 redis.call('ZADD', leases, hold.endMs, hold.id)
 end
-local function removeStale(fields, ids)
+local function moveBeside()
+local fields, ids = isStale and redis.call('HKEYS', holds) or {}, isStale and redis.call('ZRANGE', leases, 0, -1) or {}
+addBeside({id = onlyId, process = onlyProcess, owner = onlyOwner, mode = leastMode, isClaim = claims > 0, endMs = ends}, 1)
 for _, field in ipairs(fields) do
 if field ~= 'h:' .. onlyId and field ~= 'o:' .. onlyOwner then redis.call('HDEL', holds, field) end
 end
 for _, id in ipairs(ids) do
 if id ~= onlyId then redis.call('ZREM', leases, id) end
 end
-isStale = false
+redis.call('HDEL', lock, 'hold', 'owner', 'process')
+several, isStale = true, false
 end
 local function grantBeside(hold, family, number)
 local isKept, wanted, most = several and math.floor(hold.endMs / 6e4) <= math.floor(ends / 6e4), limitOf(hold.mode), limitOf(leastMode)
-if not several then
-local fields, ids = isStale and redis.call('HKEYS', holds), isStale and redis.call('ZRANGE', leases, 0, -1)
-addBeside({
-id = onlyId, process = onlyProcess, owner = onlyOwner, mode = leastMode, isClaim = claims > 0, endMs = ends
-}, 1, fence)
-if isStale then removeStale(fields, ids) end
-redis.call('HDEL', lock, 'hold', 'owner', 'process')
-several = true
-end
-if not hold.fence and hold.mode ~= 'read' and (family == 0 or not holdsWithin(hold.owner, wanted)) then
+if not several then moveBeside() end
+if not sharesFence(hold, family) then
 local raised = math.max(nowUs, fence + 1, hold.least or 0)
 fence, isKept = string.format('%.0f', raised), isKept and raised == nowUs
 end
 count, ends = count + 1, math.max(ends, hold.endMs)
-addBeside(hold, number + 1, hold.fence or fence)
+addBeside(hold, number + 1)
 redis.call('HSET', lock, 'fence', fence, 'ends', ends, 'holds', count, 'grants', grants)
 if hold.isClaim then
 claims = claims + 1
@@ -312,10 +317,6 @@ tell(waiter.process, table.concat({'granted', waiter.id, fence, waiter.endMs, be
 end
 end
 end
-local function readFamily(waiter)
-waiter.fields = fieldsOf('c:', waiter.owner, {'p:' .. waiter.process})
-waiter.said = redis.call('HMGET', waiters, unpack(waiter.fields))
-end
 local page, at, isLast, passed, seen = {}, 1, false, 0, 0
 local verdicts, owed = {}, {}
 local function judge(name, known)
@@ -336,15 +337,13 @@ redis.call('HDEL', lock, '')
 setState(name, known, 'suspended')
 return 'passed'
 end
-local function readPage()
-local size = seen == 0 and 1 or 64
-page, at = redis.call('ZRANGE', queue, passed, passed + size), 1
-isLast = not page[size + 1]
-page[size + 1] = nil
-end
 local function nextLive()
 while true do
-if not page[at] and not isLast then readPage() end
+if not page[at] and not isLast then
+local size = seen == 0 and 1 or 64
+page, at = redis.call('ZRANGE', queue, passed, passed + size), 1
+isLast, page[size + 1] = not page[size + 1], nil
+end
 local id = page[at]
 if not id then break end
 if seen >= 4096 then return true end
@@ -355,7 +354,7 @@ readFamily(waiter)
 verdict = verdict or judge(waiter.process, waiter.said[1])
 verdicts[waiter.process] = verdict
 if verdict == 'live' then return waiter end
-if verdict == 'gone' then dequeue(id, waiter.fields, waiter.said, 2) end
+if verdict == 'gone' then dequeue(id, waiter.fields, waiter.said) end
 end
 if verdict == 'passed' then passed = passed + 1 end
 at, seen = at + 1, seen + 1
@@ -364,15 +363,16 @@ if passed == 0 then sweep() end
 end
 local mayHandOff = handsOff and (count == 0 or limitOf(leastMode) > 1)
 if handsOff and not mayHandOff and queued == 'front' then
-local id, place = unpack(redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES'))
+local id, place = unpack(redis.call('ZRANGE', queue, '0', '0', 'WITHSCORES'))
 local waiter = id and readWaiter(id)
 mayHandOff = id and tonumber(place) < tonumber(placeOf(waiter.sinceUs, waiter.priority, 0))
 end
-local first = mayHandOff and nextLive()
-local goesOn = first and first ~= true
+local next = mayHandOff and nextLive()
+local goesOn = next and next ~= true
 if goesOn and count == 0 then
+local first = next
 local hold, owner, process, mode, endMs, least = first.id, first.owner, first.process, first.mode, first.endMs, 0
-dequeue(hold, first.fields, first.said, 2)
+dequeue(hold, first.fields, first.said)
 if owed[process] then setState(process, owed[process], 'live') end
 claims = 1
 local last = tonumber(fence or 0)
@@ -380,7 +380,7 @@ local raised = math.max(nowUs, last + 1, least)
 fence = string.format('%.0f', raised)
 if claims == 1 then
 redis.call(
-'HSET', lock, 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process, 'mode', mode, 'claims', 1
+'HSET', lock, 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process, 'mode', mode, 'claims', '1'
 )
 else
 redis.call(
@@ -388,29 +388,28 @@ redis.call(
 )
 if mode ~= 'write' then redis.call('HSET', lock, 'mode', mode) end
 end
-local isKept = raised == nowUs and math.floor(last / 6e7) == math.floor(raised / 6e7) and endMs - nowMs <= 4e4
-if not isKept then
+count, ends, onlyId, onlyOwner, onlyProcess, leastMode = 1, endMs, hold, owner, process, mode
+if raised ~= nowUs or math.floor(last / 6e7) ~= math.floor(raised / 6e7) or endMs - nowMs > 4e4 then
 local untilMs = endMs
 local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
 redis.call('PEXPIRE', lock, keepMs)
 end
-count, ends, leastMode, onlyId, onlyOwner, onlyProcess = 1, endMs, mode, hold, owner, process
-granted[1], taken[hold] = first, first
+granted[1], taken[hold] = first, true
 goesOn = limitOf(mode) > 1 or tonumber(first.said[#first.said] or 0) > 1
+if not goesOn then next = nil end
 end
 local function claim(waiter, family, number)
-dequeue(waiter.id, waiter.fields, waiter.said, 2)
-waiter.isClaim = true
+dequeue(waiter.id, waiter.fields, waiter.said)
 waiter.isAlone = family == 0 and waiter.said[2] == '1'
-granted[#granted + 1], taken[waiter.id] = waiter, waiter
+granted[#granted + 1], taken[waiter.id] = waiter, true
 grantBeside(waiter, family, number)
 end
 local function within(owner)
 local left, found, from = tonumber(redis.call('HGET', waiters, 'c:' .. owner) or 0), {}, 0
 while left > 0 and from < 4096 do
-local page = redis.call('ZRANGE', queue, from, from + 64 - 1)
-if #page == 0 then break end
-for _, id in ipairs(page) do
+local ids = redis.call('ZRANGE', queue, from, from + 64 - 1)
+if #ids == 0 then break end
+for _, id in ipairs(ids) do
 local waiter = readWaiter(id)
 if isAncestor(owner, waiter.owner) then
 found[#found + 1], left = waiter, left - 1
@@ -440,35 +439,31 @@ queued = 'front'
 end
 if #nested > 0 then page, at, isLast, passed = {}, 1, size + #left == #nested, 0 end
 end
-local isAdmitted = false
 while goesOn do
-if taken[first.id] then
-handOffWithin(first.owner)
-if limitOf(first.mode) == 1 then break end
-first = nextLive()
-if not first or first == true then break end
+if taken[next.id] then
+if tonumber(next.said[#next.said] or 0) > 1 then handOffWithin(next.owner) end
+next = limitOf(next.mode) > 1 and nextLive()
+if not next or next == true then break end
 end
-local family, _, number = familyOf(first.owner)
-isAdmitted = admits(first.owner, first.mode, family)
-if not isAdmitted or #granted >= 256 then break end
-if owed[first.process] then setState(first.process, owed[first.process], 'live') end
-claim(first, family, number)
+local family, _, number = familyOf(next.owner)
+goesOn = admits(next.owner, next.mode, family)
+if not goesOn or #granted >= 256 then break end
+if owed[next.process] then setState(next.process, owed[next.process], 'live') end
+claim(next, family, number)
 end
-if isAdmitted and first and first ~= true and not taken[first.id] then tell(first.process, 'next ' .. first.id) end
+if goesOn and next and next ~= true then tell(next.process, 'next ' .. next.id) end
 tellGranted(1)
-isBlocked = first and (first == true and not isWaiting or first ~= true and not taken[first.id])
+isBlocked = next and not (next == true and isWaiting)
 if not queued then said = {} end
 if #granted > 0 then
 family, depth, number, isHeld = familyOf(owner, hold)
 if queued then said = redis.call('HMGET', waiters, unpack(fields)) end
 end
 end
-local function comesFirst()
-if isWaiting or mayQueue == '0' or redis.call('ZCARD', queue) >= tonumber(maxWaiters) then return false end
-local _, first = unpack(redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES'))
-if tonumber(placeOf(nowUs, priority, 0)) >= tonumber(first) then return false end
-markLive()
-return true
+if not isHeld and isBlocked and family == 0 and not isWaiting and mayQueue == '1' and admits(owner, mode, family) then
+local _, first = unpack(redis.call('ZRANGE', queue, '0', '0', 'WITHSCORES'))
+isBlocked = redis.call('ZCARD', queue) >= tonumber(maxWaiters) or tonumber(placeOf(nowUs, priority, 0)) >= tonumber(first)
+if not isBlocked then markLive() end
 end
 if isHeld then
 if count == 1 and least > tonumber(fence) then
@@ -480,8 +475,8 @@ redis.call('PEXPIRE', lock, keepMs)
 end
 endMs = several and tonumber(redis.call('ZSCORE', leases, hold) or ends) or ends
 reply = {'granted', nowMs, fence, endMs, string.find(isHeld, ' claim', 1, true) and 1 or 0, family - 1, number - 1}
-elseif admits(owner, mode, family) and (family > 0 or not isBlocked or comesFirst()) then
-if isWaiting then dequeue(hold, fields, said, 3) end
+elseif admits(owner, mode, family) and (family > 0 or not isBlocked) then
+if isWaiting then dequeue(hold, fields, said) end
 if count > 0 then
 local own = {id = hold, process = process, owner = owner, mode = mode, endMs = endMs, least = least}
 grantBeside(own, family, number)
@@ -491,7 +486,7 @@ local raised = math.max(nowUs, last + 1, least)
 fence = string.format('%.0f', raised)
 if claims == 1 then
 redis.call(
-'HSET', lock, 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process, 'mode', mode, 'claims', 1
+'HSET', lock, 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process, 'mode', mode, 'claims', '1'
 )
 else
 redis.call(
@@ -499,13 +494,12 @@ redis.call(
 )
 if mode ~= 'write' then redis.call('HSET', lock, 'mode', mode) end
 end
-local isKept = raised == nowUs and math.floor(last / 6e7) == math.floor(raised / 6e7) and endMs - nowMs <= 4e4
-if not isKept then
+count, ends, onlyId, onlyOwner, onlyProcess, leastMode = 1, endMs, hold, owner, process, mode
+if raised ~= nowUs or math.floor(last / 6e7) ~= math.floor(raised / 6e7) or endMs - nowMs > 4e4 then
 local untilMs = endMs
 local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
 redis.call('PEXPIRE', lock, keepMs)
 end
-count, ends, leastMode, onlyId, onlyOwner, onlyProcess = 1, endMs, mode, hold, owner, process
 end
 family, number = family + 1, number + 1
 for _, waiter in ipairs(granted) do waiter.isAlone = false end
@@ -537,7 +531,7 @@ end
 local sinceUs = string.format('%.0f', nowUs)
 redis.call('ZADD', queue, placeOf(sinceUs, priority, depth), hold)
 local changes = {'w:' .. hold, process .. ' ' .. owner .. ' ' .. mode .. ' ' .. claimMs .. ' ' .. priority .. ' ' .. sinceUs}
-for i = 3, #fields do
+for i = 2, #fields do
 changes[#changes + 1] = fields[i]
 changes[#changes + 1] = (said[i] or 0) + 1
 end
@@ -588,35 +582,49 @@ end
 return lacking`,
 };
 
-export const edgesOf: RedisScript = {
-  name: 'edges-of',
-  sha1: 'ae8367de8dce59872991ccf6f3dde0336e7f779e',
-  source: `local time = redis.call('TIME')
+export const edges: RedisScript = {
+  name: 'edges',
+  sha1: 'd417f5146fd704c37b5972d8fb6d42a8677dce4a',
+  source: `local edges, edge, ttlMs = KEYS[1], ARGV[1], tonumber(ARGV[2])
+local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
-return redis.call('ZRANGE', KEYS[1], '+inf', '(' .. nowMs, 'BYSCORE', 'REV', 'LIMIT', 0, 64)`,
+if not edge then return redis.call('ZRANGE', edges, '+inf', '(' .. nowMs, 'BYSCORE', 'REV', 'LIMIT', 0, 64) end
+if ttlMs == 0 then
+redis.call('ZREM', edges, edge)
+return {}
+end
+local leftMs = redis.call('PTTL', edges)
+redis.call('PEXPIRE', edges, math.max(leftMs, ttlMs))
+redis.call('ZADD', edges, nowMs + ttlMs, edge)
+if leftMs < 0 then redis.call('PEXPIRE', edges, ttlMs) end
+redis.call('ZREMRANGEBYSCORE', edges, '-inf', nowMs)
+return {}`,
 };
 
 export const forceRelease: RedisScript = {
   name: 'force-release',
-  sha1: '4364365ad9ebd277ca31eda404a10038bcb81584',
-  source: `local ttlMs, channels, process = ARGV[2], ARGV[3], ''
-local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+  sha1: 'a036c0a9bba102a04bba8efdb08a2c3d75881748',
+  source: `local ttlMs, channels, process, hold = ARGV[2], ARGV[3], '', ''
+local lock, holds, leases, queue, waiters, tombstones = unpack(KEYS)
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
 local nowMs = math.floor(nowUs / 1000)
-local format, fence, ends, queued, buriedMs = unpack(redis.call(
-'HMGET', lock, 'format', 'fence', 'ends', 'queued', 'tombstones'
+local format, fence, ends, queued, buriedMs, onlyId = unpack(redis.call(
+'HMGET', lock, 'format', 'fence', 'ends', 'queued', 'tombstones', 'hold'
 ))
 if format and format ~= '1' then return redis.error_reply('RLFORMAT the lock is of another format') end
-ends = tonumber(ends or 0)
-local several, leastMode, isMixed, claims, onlyId, onlyOwner, onlyProcess, grants
-if ends > 0 then
-several, leastMode, isMixed, claims, onlyId, onlyOwner, onlyProcess, grants = unpack(redis.call(
-'HMGET', lock, 'holds', 'mode', 'mixed', 'claims', 'hold', 'owner', 'process', 'grants'
-))
-end
+local count, claims, onlyOwner, onlyProcess, leastMode = 0, 0, nil, nil, nil
+local several, isMixed, grants
 local isStale = false
-local count = ends > 0 and tonumber(several or 1) or 0
+ends = tonumber(ends or 0)
+if ends > 0 then
+onlyOwner, onlyProcess, leastMode, claims, several, isMixed, grants = unpack(redis.call(
+'HMGET', lock, 'owner', 'process', 'mode', 'claims', 'holds', 'mixed', 'grants'
+))
+count = tonumber(several or 1)
+else
+onlyId = nil
+end
 leastMode, claims = leastMode or 'write', tonumber(claims or 0)
 local function done(reply)
 if isStale then redis.call('DEL', holds, leases) end
@@ -643,7 +651,7 @@ return count > 0 and (ends <= nowMs or several and redis.call('ZCOUNT', leases, 
 end
 local function readHold(id)
 if several then return redis.call('HGET', holds, 'h:' .. id) end
-if id ~= onlyId then return nil end
+if not id or id ~= onlyId then return nil end
 return onlyProcess .. ' ' .. onlyOwner .. ' ' .. leastMode .. ' ' .. fence .. ' 1' .. (claims > 0 and ' claim' or '')
 end
 local function familyOf(owner, id)
@@ -667,7 +675,7 @@ local function listHolds(from, to, most)
 local ids, list = count > 0 and {onlyId, ends} or {}, {}
 if several then ids = redis.call('ZRANGE', leases, from, to, 'BYSCORE', 'LIMIT', 0, most, 'WITHSCORES') end
 for i = 1, #ids, 2 do
-local process, owner, mode, number, claim = string.match(readHold(ids[i]) or '', '^(%S+) (%S+) (%S+) %d+ (%d+)(.*)$')
+local process, owner, mode, number, claim = string.match(readHold(ids[i]) or '', '^([^ ]+) ([^ ]+) ([^ ]+) %d+ (%d+)(.*)$')
 list[#list + 1] = process and {
 id = ids[i], process = process, owner = owner, mode = mode, number = tonumber(number), isClaim = claim ~= '', endMs = ids[i + 1]
 }
@@ -676,12 +684,18 @@ table.sort(list, function(a, b) return a.number < b.number end)
 return list
 end
 local isCluster = string.find(channels, '{', 1, true)
+local granted, taken, handsOff, tellGranted, handOffWithin = {}, {}, true, nil, nil
 local function readWaiter(id)
 local text = redis.call('HGET', waiters, 'w:' .. id) or '- - write 0 0 0'
-local process, owner, mode, claimMs, priority, sinceUs = string.match(text, '^(%S+) (%S+) (%S+) (%d+) (%S+) (%d+)$')
+local process, owner, mode, claimMs, priority, sinceUs = string.match(text, '^([^ ]+) ([^ ]+) ([^ ]+) (%d+) ([^ ]+) (%d+)$')
 return {
-id = id, process = process, owner = owner, mode = mode, endMs = nowMs + claimMs, priority = priority, sinceUs = sinceUs,
+id = id, process = process, owner = owner, mode = mode, endMs = nowMs + claimMs, isClaim = true,
+priority = priority, sinceUs = sinceUs,
 }
+end
+local function readFamily(waiter)
+waiter.fields = fieldsOf('c:', waiter.owner, {'p:' .. waiter.process})
+waiter.said = redis.call('HMGET', waiters, unpack(waiter.fields))
 end
 local function setState(name, known, state)
 redis.call('HSET', waiters, 'p:' .. name, (string.gsub(known, ' %a+', ' ' .. state, 1)))
@@ -690,12 +704,12 @@ local function placeOf(sinceUs, priority, front)
 if priority == '0' and front == 0 then return sinceUs end
 return sinceUs - priority * 1e7 - front * 1e14
 end
-local function dequeue(id, fields, said, from)
+local function dequeue(id, fields, said)
 local over = {'w:' .. id}
 redis.call('ZREM', queue, id)
-for i = from, #fields do
+for i = 2, #fields do
 if tonumber(said[i] or 1) > 1 then
-redis.call('HINCRBY', waiters, fields[i], -1)
+redis.call('HINCRBY', waiters, fields[i], '-1')
 else
 over[#over + 1] = fields[i]
 end
@@ -707,11 +721,10 @@ redis.call('DEL', waiters)
 redis.call('HDEL', lock, 'queued')
 queued = false
 end
-local listenersOf = isCluster and function(name)
+local function listenersOf(name)
 local number, server = redis.pcall('PUBSUB', 'SHARDNUMSUB', lock .. ':' .. name)[2], redis.pcall('CLUSTER', 'MYID')
 return number or 0, type(server) == 'string' and ' ' .. server or ''
 end
-local granted, taken, handOffWithin, tellGranted, handsOff = {}, {}, nil, nil, true
 local function clear()
 redis.call('HDEL', lock, 'ends', 'hold', 'owner', 'process', 'mode', 'claims', 'holds', 'grants', 'mixed')
 isStale = isStale or several
@@ -721,7 +734,7 @@ local function findLeast()
 local most = 0
 leastMode = 'read'
 for _, text in ipairs(redis.call('HVALS', holds)) do
-local mode = string.match(text, '^%S+ %S+ (%S+)')
+local mode = string.match(text, '^[^ ]+ [^ ]+ ([^ ]+)')
 if mode then
 most = math.max(most, limitOf(mode))
 if limitOf(mode) < limitOf(leastMode) then leastMode = mode end
@@ -738,9 +751,9 @@ if (number or redis.call('HGET', holds, 'o:' .. owner)) == '1' then
 redis.call('HDEL', holds, 'h:' .. id, 'o:' .. owner)
 else
 redis.call('HDEL', holds, 'h:' .. id)
-redis.call('HINCRBY', holds, 'o:' .. owner, -1)
+redis.call('HINCRBY', holds, 'o:' .. owner, '-1')
 end
-local _, latest = unpack(redis.call('ZRANGE', leases, -1, -1, 'WITHSCORES'))
+local _, latest = unpack(redis.call('ZRANGE', leases, '-1', '-1', 'WITHSCORES'))
 count, ends = count - 1, tonumber(latest or ends)
 redis.call('HSET', lock, 'holds', count, 'ends', ends)
 if isClaim then
@@ -783,46 +796,43 @@ local outside, most = count - family, math.min(limitOf(leastMode), limitOf(mode)
 if outside == 0 or outside < most then return true end
 return most > 1 and branchesBeside(owner) < most
 end
-local function holdsWithin(owner, limit)
-if limitOf(leastMode) > limit or limit == 1 or not isMixed then return limitOf(leastMode) <= limit end
+local function sharesFence(hold, family)
+local limit = limitOf(hold.mode)
+if hold.fence or hold.mode == 'read' then return true end
+if family == 0 or limitOf(leastMode) > limit or limit == 1 or not isMixed then return family > 0 and limitOf(leastMode) <= limit end
 for _, text in ipairs(redis.call('HVALS', holds)) do
-local other, mode = string.match(text, '^%S+ (%S+) (%S+)')
-if other and isAncestor(other, owner) and limitOf(mode) <= limit then return true end
+local other, mode = string.match(text, '^[^ ]+ ([^ ]+) ([^ ]+)')
+if other and isAncestor(other, hold.owner) and limitOf(mode) <= limit then return true end
 end
 return false
 end
-local function addBeside(hold, number, granted)
+local function addBeside(hold, number)
 grants = (grants or 0) + 1
-local text = table.concat({hold.process, hold.owner, hold.mode, granted, grants, hold.isClaim and 'claim' or nil}, ' ')
+local text = table.concat({hold.process, hold.owner, hold.mode, hold.fence or fence, grants, hold.isClaim and 'claim' or nil}, ' ')
 redis.call('HSET', holds, 'h:' .. hold.id, text, 'o:' .. hold.owner, number)
 redis.call('ZADD', leases, hold.endMs, hold.id)
 end
-local function removeStale(fields, ids)
+local function moveBeside()
+local fields, ids = isStale and redis.call('HKEYS', holds) or {}, isStale and redis.call('ZRANGE', leases, 0, -1) or {}
+addBeside({id = onlyId, process = onlyProcess, owner = onlyOwner, mode = leastMode, isClaim = claims > 0, endMs = ends}, 1)
 for _, field in ipairs(fields) do
 if field ~= 'h:' .. onlyId and field ~= 'o:' .. onlyOwner then redis.call('HDEL', holds, field) end
 end
 for _, id in ipairs(ids) do
 if id ~= onlyId then redis.call('ZREM', leases, id) end
 end
-isStale = false
+redis.call('HDEL', lock, 'hold', 'owner', 'process')
+several, isStale = true, false
 end
 local function grantBeside(hold, family, number)
 local isKept, wanted, most = several and math.floor(hold.endMs / 6e4) <= math.floor(ends / 6e4), limitOf(hold.mode), limitOf(leastMode)
-if not several then
-local fields, ids = isStale and redis.call('HKEYS', holds), isStale and redis.call('ZRANGE', leases, 0, -1)
-addBeside({
-id = onlyId, process = onlyProcess, owner = onlyOwner, mode = leastMode, isClaim = claims > 0, endMs = ends
-}, 1, fence)
-if isStale then removeStale(fields, ids) end
-redis.call('HDEL', lock, 'hold', 'owner', 'process')
-several = true
-end
-if not hold.fence and hold.mode ~= 'read' and (family == 0 or not holdsWithin(hold.owner, wanted)) then
+if not several then moveBeside() end
+if not sharesFence(hold, family) then
 local raised = math.max(nowUs, fence + 1, hold.least or 0)
 fence, isKept = string.format('%.0f', raised), isKept and raised == nowUs
 end
 count, ends = count + 1, math.max(ends, hold.endMs)
-addBeside(hold, number + 1, hold.fence or fence)
+addBeside(hold, number + 1)
 redis.call('HSET', lock, 'fence', fence, 'ends', ends, 'holds', count, 'grants', grants)
 if hold.isClaim then
 claims = claims + 1
@@ -852,10 +862,6 @@ tell(waiter.process, table.concat({'granted', waiter.id, fence, waiter.endMs, be
 end
 end
 end
-local function readFamily(waiter)
-waiter.fields = fieldsOf('c:', waiter.owner, {'p:' .. waiter.process})
-waiter.said = redis.call('HMGET', waiters, unpack(waiter.fields))
-end
 local page, at, isLast, passed, seen = {}, 1, false, 0, 0
 local verdicts, owed = {}, {}
 local function judge(name, known)
@@ -876,15 +882,13 @@ redis.call('HDEL', lock, '')
 setState(name, known, 'suspended')
 return 'passed'
 end
-local function readPage()
-local size = seen == 0 and 1 or 64
-page, at = redis.call('ZRANGE', queue, passed, passed + size), 1
-isLast = not page[size + 1]
-page[size + 1] = nil
-end
 local function nextLive()
 while true do
-if not page[at] and not isLast then readPage() end
+if not page[at] and not isLast then
+local size = seen == 0 and 1 or 64
+page, at = redis.call('ZRANGE', queue, passed, passed + size), 1
+isLast, page[size + 1] = not page[size + 1], nil
+end
 local id = page[at]
 if not id then break end
 if seen >= 4096 then return true end
@@ -895,7 +899,7 @@ readFamily(waiter)
 verdict = verdict or judge(waiter.process, waiter.said[1])
 verdicts[waiter.process] = verdict
 if verdict == 'live' then return waiter end
-if verdict == 'gone' then dequeue(id, waiter.fields, waiter.said, 2) end
+if verdict == 'gone' then dequeue(id, waiter.fields, waiter.said) end
 end
 if verdict == 'passed' then passed = passed + 1 end
 at, seen = at + 1, seen + 1
@@ -904,15 +908,16 @@ if passed == 0 then sweep() end
 end
 local mayHandOff = handsOff and (count == 0 or limitOf(leastMode) > 1)
 if handsOff and not mayHandOff and queued == 'front' then
-local id, place = unpack(redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES'))
+local id, place = unpack(redis.call('ZRANGE', queue, '0', '0', 'WITHSCORES'))
 local waiter = id and readWaiter(id)
 mayHandOff = id and tonumber(place) < tonumber(placeOf(waiter.sinceUs, waiter.priority, 0))
 end
-local first = mayHandOff and nextLive()
-local goesOn = first and first ~= true
+local next = mayHandOff and nextLive()
+local goesOn = next and next ~= true
 if goesOn and count == 0 then
+local first = next
 local hold, owner, process, mode, endMs, least = first.id, first.owner, first.process, first.mode, first.endMs, 0
-dequeue(hold, first.fields, first.said, 2)
+dequeue(hold, first.fields, first.said)
 if owed[process] then setState(process, owed[process], 'live') end
 claims = 1
 local last = tonumber(fence or 0)
@@ -920,7 +925,7 @@ local raised = math.max(nowUs, last + 1, least)
 fence = string.format('%.0f', raised)
 if claims == 1 then
 redis.call(
-'HSET', lock, 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process, 'mode', mode, 'claims', 1
+'HSET', lock, 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process, 'mode', mode, 'claims', '1'
 )
 else
 redis.call(
@@ -928,29 +933,28 @@ redis.call(
 )
 if mode ~= 'write' then redis.call('HSET', lock, 'mode', mode) end
 end
-local isKept = raised == nowUs and math.floor(last / 6e7) == math.floor(raised / 6e7) and endMs - nowMs <= 4e4
-if not isKept then
+count, ends, onlyId, onlyOwner, onlyProcess, leastMode = 1, endMs, hold, owner, process, mode
+if raised ~= nowUs or math.floor(last / 6e7) ~= math.floor(raised / 6e7) or endMs - nowMs > 4e4 then
 local untilMs = endMs
 local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
 redis.call('PEXPIRE', lock, keepMs)
 end
-count, ends, leastMode, onlyId, onlyOwner, onlyProcess = 1, endMs, mode, hold, owner, process
-granted[1], taken[hold] = first, first
+granted[1], taken[hold] = first, true
 goesOn = limitOf(mode) > 1 or tonumber(first.said[#first.said] or 0) > 1
+if not goesOn then next = nil end
 end
 local function claim(waiter, family, number)
-dequeue(waiter.id, waiter.fields, waiter.said, 2)
-waiter.isClaim = true
+dequeue(waiter.id, waiter.fields, waiter.said)
 waiter.isAlone = family == 0 and waiter.said[2] == '1'
-granted[#granted + 1], taken[waiter.id] = waiter, waiter
+granted[#granted + 1], taken[waiter.id] = waiter, true
 grantBeside(waiter, family, number)
 end
 local function within(owner)
 local left, found, from = tonumber(redis.call('HGET', waiters, 'c:' .. owner) or 0), {}, 0
 while left > 0 and from < 4096 do
-local page = redis.call('ZRANGE', queue, from, from + 64 - 1)
-if #page == 0 then break end
-for _, id in ipairs(page) do
+local ids = redis.call('ZRANGE', queue, from, from + 64 - 1)
+if #ids == 0 then break end
+for _, id in ipairs(ids) do
 local waiter = readWaiter(id)
 if isAncestor(owner, waiter.owner) then
 found[#found + 1], left = waiter, left - 1
@@ -980,21 +984,19 @@ queued = 'front'
 end
 if #nested > 0 then page, at, isLast, passed = {}, 1, size + #left == #nested, 0 end
 end
-local isAdmitted = false
 while goesOn do
-if taken[first.id] then
-handOffWithin(first.owner)
-if limitOf(first.mode) == 1 then break end
-first = nextLive()
-if not first or first == true then break end
+if taken[next.id] then
+if tonumber(next.said[#next.said] or 0) > 1 then handOffWithin(next.owner) end
+next = limitOf(next.mode) > 1 and nextLive()
+if not next or next == true then break end
 end
-local family, _, number = familyOf(first.owner)
-isAdmitted = admits(first.owner, first.mode, family)
-if not isAdmitted or #granted >= 256 then break end
-if owed[first.process] then setState(first.process, owed[first.process], 'live') end
-claim(first, family, number)
+local family, _, number = familyOf(next.owner)
+goesOn = admits(next.owner, next.mode, family)
+if not goesOn or #granted >= 256 then break end
+if owed[next.process] then setState(next.process, owed[next.process], 'live') end
+claim(next, family, number)
 end
-if isAdmitted and first and first ~= true and not taken[first.id] then tell(first.process, 'next ' .. first.id) end
+if goesOn and next and next ~= true then tell(next.process, 'next ' .. next.id) end
 tellGranted(1)
 for _, each in ipairs(lost) do tell(each.process, 'lost ' .. each.id) end
 return done(1)`,
@@ -1002,25 +1004,28 @@ return done(1)`,
 
 export const inspect: RedisScript = {
   name: 'inspect',
-  sha1: 'b5d8c65f48e57263a0ae21abd5575c963166d507',
+  sha1: '04a70964f88adbcc921afe9792a39631b7d78f28',
   source: `local channels = ''
-local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local lock, holds, leases, queue, waiters, tombstones = unpack(KEYS)
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
 local nowMs = math.floor(nowUs / 1000)
-local format, fence, ends, queued, buriedMs = unpack(redis.call(
-'HMGET', lock, 'format', 'fence', 'ends', 'queued', 'tombstones'
+local format, fence, ends, queued, buriedMs, onlyId = unpack(redis.call(
+'HMGET', lock, 'format', 'fence', 'ends', 'queued', 'tombstones', 'hold'
 ))
 if format and format ~= '1' then return redis.error_reply('RLFORMAT the lock is of another format') end
-ends = tonumber(ends or 0)
-local several, leastMode, isMixed, claims, onlyId, onlyOwner, onlyProcess, grants
-if ends > 0 then
-several, leastMode, isMixed, claims, onlyId, onlyOwner, onlyProcess, grants = unpack(redis.call(
-'HMGET', lock, 'holds', 'mode', 'mixed', 'claims', 'hold', 'owner', 'process', 'grants'
-))
-end
+local count, claims, onlyOwner, onlyProcess, leastMode = 0, 0, nil, nil, nil
+local several, isMixed, grants
 local isStale = false
-local count = ends > 0 and tonumber(several or 1) or 0
+ends = tonumber(ends or 0)
+if ends > 0 then
+onlyOwner, onlyProcess, leastMode, claims, several, isMixed, grants = unpack(redis.call(
+'HMGET', lock, 'owner', 'process', 'mode', 'claims', 'holds', 'mixed', 'grants'
+))
+count = tonumber(several or 1)
+else
+onlyId = nil
+end
 leastMode, claims = leastMode or 'write', tonumber(claims or 0)
 local function done(reply)
 if isStale then redis.call('DEL', holds, leases) end
@@ -1047,7 +1052,7 @@ return count > 0 and (ends <= nowMs or several and redis.call('ZCOUNT', leases, 
 end
 local function readHold(id)
 if several then return redis.call('HGET', holds, 'h:' .. id) end
-if id ~= onlyId then return nil end
+if not id or id ~= onlyId then return nil end
 return onlyProcess .. ' ' .. onlyOwner .. ' ' .. leastMode .. ' ' .. fence .. ' 1' .. (claims > 0 and ' claim' or '')
 end
 local function familyOf(owner, id)
@@ -1071,7 +1076,7 @@ local function listHolds(from, to, most)
 local ids, list = count > 0 and {onlyId, ends} or {}, {}
 if several then ids = redis.call('ZRANGE', leases, from, to, 'BYSCORE', 'LIMIT', 0, most, 'WITHSCORES') end
 for i = 1, #ids, 2 do
-local process, owner, mode, number, claim = string.match(readHold(ids[i]) or '', '^(%S+) (%S+) (%S+) %d+ (%d+)(.*)$')
+local process, owner, mode, number, claim = string.match(readHold(ids[i]) or '', '^([^ ]+) ([^ ]+) ([^ ]+) %d+ (%d+)(.*)$')
 list[#list + 1] = process and {
 id = ids[i], process = process, owner = owner, mode = mode, number = tonumber(number), isClaim = claim ~= '', endMs = ids[i + 1]
 }
@@ -1080,12 +1085,18 @@ table.sort(list, function(a, b) return a.number < b.number end)
 return list
 end
 local isCluster = string.find(channels, '{', 1, true)
+local granted, taken, handsOff, tellGranted, handOffWithin = {}, {}, true, nil, nil
 local function readWaiter(id)
 local text = redis.call('HGET', waiters, 'w:' .. id) or '- - write 0 0 0'
-local process, owner, mode, claimMs, priority, sinceUs = string.match(text, '^(%S+) (%S+) (%S+) (%d+) (%S+) (%d+)$')
+local process, owner, mode, claimMs, priority, sinceUs = string.match(text, '^([^ ]+) ([^ ]+) ([^ ]+) (%d+) ([^ ]+) (%d+)$')
 return {
-id = id, process = process, owner = owner, mode = mode, endMs = nowMs + claimMs, priority = priority, sinceUs = sinceUs,
+id = id, process = process, owner = owner, mode = mode, endMs = nowMs + claimMs, isClaim = true,
+priority = priority, sinceUs = sinceUs,
 }
+end
+local function readFamily(waiter)
+waiter.fields = fieldsOf('c:', waiter.owner, {'p:' .. waiter.process})
+waiter.said = redis.call('HMGET', waiters, unpack(waiter.fields))
 end
 local function setState(name, known, state)
 redis.call('HSET', waiters, 'p:' .. name, (string.gsub(known, ' %a+', ' ' .. state, 1)))
@@ -1094,12 +1105,12 @@ local function placeOf(sinceUs, priority, front)
 if priority == '0' and front == 0 then return sinceUs end
 return sinceUs - priority * 1e7 - front * 1e14
 end
-local function dequeue(id, fields, said, from)
+local function dequeue(id, fields, said)
 local over = {'w:' .. id}
 redis.call('ZREM', queue, id)
-for i = from, #fields do
+for i = 2, #fields do
 if tonumber(said[i] or 1) > 1 then
-redis.call('HINCRBY', waiters, fields[i], -1)
+redis.call('HINCRBY', waiters, fields[i], '-1')
 else
 over[#over + 1] = fields[i]
 end
@@ -1111,7 +1122,7 @@ redis.call('DEL', waiters)
 redis.call('HDEL', lock, 'queued')
 queued = false
 end
-local listenersOf = isCluster and function(name)
+local function listenersOf(name)
 local number, server = redis.pcall('PUBSUB', 'SHARDNUMSUB', lock .. ':' .. name)[2], redis.pcall('CLUSTER', 'MYID')
 return number or 0, type(server) == 'string' and ' ' .. server or ''
 end
@@ -1124,41 +1135,45 @@ if tonumber(each.endMs) > nowMs then
 append(held, each.id, each.owner, each.mode, each.process, fence, each.endMs, each.isClaim and 1 or 0)
 end
 end
-for _, id in ipairs(queued and redis.call('ZRANGE', queue, 0, 1000 - 1) or {}) do
+for _, id in ipairs(ARGV[1] and {ARGV[1]} or queued and redis.call('ZRANGE', queue, 0, 1000 - 1) or {}) do
 local each = readWaiter(id)
-if each.process ~= '-' then append(waits, id, each.owner, each.mode, each.process, each.priority, each.sinceUs) end
+if queued and each.process ~= '-' then append(waits, id, each.owner, each.mode, each.process, each.priority, each.sinceUs) end
 end
 return {nowMs, held, waits}`,
 };
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: 'b485c61fda06e888fac2ad5233275fcf7345d668',
-  source: `local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+  sha1: 'c968bd5890b63f8a2937fedc638344b388bfc4ac',
+  source: `local hold, rememberMs, announced, ttlMs = ARGV[1], ARGV[2], ARGV[4], nil
+local lock, holds, leases, queue, waiters, tombstones = unpack(KEYS)
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
 local nowMs = math.floor(nowUs / 1000)
-local hold, rememberMs, announced = ARGV[1], ARGV[2], ARGV[4]
-local format, fence, ends, queued, buriedMs, only = unpack(redis.call(
+local format, fence, ends, queued, buriedMs, onlyId = unpack(redis.call(
 'HMGET', lock, 'format', 'fence', 'ends', 'queued', 'tombstones', 'hold'
 ))
 if format and format ~= '1' then return redis.error_reply('RLFORMAT the lock is of another format') end
-ends = tonumber(ends or 0)
-local isAlone, status = only == hold and ends > nowMs, nil
+local count, claims, onlyOwner, onlyProcess, leastMode = 0, 0, nil, nil, nil
+local isAlone, status = onlyId == hold and tonumber(ends or 0) > nowMs, nil
 if isAlone then
 if not queued then redis.call('HDEL', lock, 'ends', 'hold', 'owner', 'process', 'mode', 'claims') end
 if not queued and rememberMs == '0' and not announced then return nowMs end
 status, ends = 'released', 0
 end
-local process, owner, ttlMs, channels = string.match(ARGV[3], '^(%S+) (%S+) (%d+) (%S+)$')
-local several, leastMode, isMixed, claims, onlyId, onlyOwner, onlyProcess, grants
-if ends > 0 then
-several, leastMode, isMixed, claims, onlyId, onlyOwner, onlyProcess, grants = unpack(redis.call(
-'HMGET', lock, 'holds', 'mode', 'mixed', 'claims', 'hold', 'owner', 'process', 'grants'
-))
-end
+local process, owner, channels
+process, owner, ttlMs, channels = string.match(ARGV[3], '^([^ ]+) ([^ ]+) (%d+) ([^ ]+)$')
+local several, isMixed, grants
 local isStale = false
-local count = ends > 0 and tonumber(several or 1) or 0
+ends = tonumber(ends or 0)
+if ends > 0 then
+onlyOwner, onlyProcess, leastMode, claims, several, isMixed, grants = unpack(redis.call(
+'HMGET', lock, 'owner', 'process', 'mode', 'claims', 'holds', 'mixed', 'grants'
+))
+count = tonumber(several or 1)
+else
+onlyId = nil
+end
 leastMode, claims = leastMode or 'write', tonumber(claims or 0)
 local function done(reply)
 if isStale then redis.call('DEL', holds, leases) end
@@ -1185,7 +1200,7 @@ return count > 0 and (ends <= nowMs or several and redis.call('ZCOUNT', leases, 
 end
 local function readHold(id)
 if several then return redis.call('HGET', holds, 'h:' .. id) end
-if id ~= onlyId then return nil end
+if not id or id ~= onlyId then return nil end
 return onlyProcess .. ' ' .. onlyOwner .. ' ' .. leastMode .. ' ' .. fence .. ' 1' .. (claims > 0 and ' claim' or '')
 end
 local function familyOf(owner, id)
@@ -1209,7 +1224,7 @@ local function listHolds(from, to, most)
 local ids, list = count > 0 and {onlyId, ends} or {}, {}
 if several then ids = redis.call('ZRANGE', leases, from, to, 'BYSCORE', 'LIMIT', 0, most, 'WITHSCORES') end
 for i = 1, #ids, 2 do
-local process, owner, mode, number, claim = string.match(readHold(ids[i]) or '', '^(%S+) (%S+) (%S+) %d+ (%d+)(.*)$')
+local process, owner, mode, number, claim = string.match(readHold(ids[i]) or '', '^([^ ]+) ([^ ]+) ([^ ]+) %d+ (%d+)(.*)$')
 list[#list + 1] = process and {
 id = ids[i], process = process, owner = owner, mode = mode, number = tonumber(number), isClaim = claim ~= '', endMs = ids[i + 1]
 }
@@ -1218,12 +1233,18 @@ table.sort(list, function(a, b) return a.number < b.number end)
 return list
 end
 local isCluster = string.find(channels, '{', 1, true)
+local granted, taken, handsOff, tellGranted, handOffWithin = {}, {}, true, nil, nil
 local function readWaiter(id)
 local text = redis.call('HGET', waiters, 'w:' .. id) or '- - write 0 0 0'
-local process, owner, mode, claimMs, priority, sinceUs = string.match(text, '^(%S+) (%S+) (%S+) (%d+) (%S+) (%d+)$')
+local process, owner, mode, claimMs, priority, sinceUs = string.match(text, '^([^ ]+) ([^ ]+) ([^ ]+) (%d+) ([^ ]+) (%d+)$')
 return {
-id = id, process = process, owner = owner, mode = mode, endMs = nowMs + claimMs, priority = priority, sinceUs = sinceUs,
+id = id, process = process, owner = owner, mode = mode, endMs = nowMs + claimMs, isClaim = true,
+priority = priority, sinceUs = sinceUs,
 }
+end
+local function readFamily(waiter)
+waiter.fields = fieldsOf('c:', waiter.owner, {'p:' .. waiter.process})
+waiter.said = redis.call('HMGET', waiters, unpack(waiter.fields))
 end
 local function setState(name, known, state)
 redis.call('HSET', waiters, 'p:' .. name, (string.gsub(known, ' %a+', ' ' .. state, 1)))
@@ -1232,12 +1253,12 @@ local function placeOf(sinceUs, priority, front)
 if priority == '0' and front == 0 then return sinceUs end
 return sinceUs - priority * 1e7 - front * 1e14
 end
-local function dequeue(id, fields, said, from)
+local function dequeue(id, fields, said)
 local over = {'w:' .. id}
 redis.call('ZREM', queue, id)
-for i = from, #fields do
+for i = 2, #fields do
 if tonumber(said[i] or 1) > 1 then
-redis.call('HINCRBY', waiters, fields[i], -1)
+redis.call('HINCRBY', waiters, fields[i], '-1')
 else
 over[#over + 1] = fields[i]
 end
@@ -1249,7 +1270,7 @@ redis.call('DEL', waiters)
 redis.call('HDEL', lock, 'queued')
 queued = false
 end
-local listenersOf = isCluster and function(name)
+local function listenersOf(name)
 local number, server = redis.pcall('PUBSUB', 'SHARDNUMSUB', lock .. ':' .. name)[2], redis.pcall('CLUSTER', 'MYID')
 return number or 0, type(server) == 'string' and ' ' .. server or ''
 end
@@ -1263,7 +1284,7 @@ local function findLeast()
 local most = 0
 leastMode = 'read'
 for _, text in ipairs(redis.call('HVALS', holds)) do
-local mode = string.match(text, '^%S+ %S+ (%S+)')
+local mode = string.match(text, '^[^ ]+ [^ ]+ ([^ ]+)')
 if mode then
 most = math.max(most, limitOf(mode))
 if limitOf(mode) < limitOf(leastMode) then leastMode = mode end
@@ -1280,9 +1301,9 @@ if (number or redis.call('HGET', holds, 'o:' .. owner)) == '1' then
 redis.call('HDEL', holds, 'h:' .. id, 'o:' .. owner)
 else
 redis.call('HDEL', holds, 'h:' .. id)
-redis.call('HINCRBY', holds, 'o:' .. owner, -1)
+redis.call('HINCRBY', holds, 'o:' .. owner, '-1')
 end
-local _, latest = unpack(redis.call('ZRANGE', leases, -1, -1, 'WITHSCORES'))
+local _, latest = unpack(redis.call('ZRANGE', leases, '-1', '-1', 'WITHSCORES'))
 count, ends = count - 1, tonumber(latest or ends)
 redis.call('HSET', lock, 'holds', count, 'ends', ends)
 if isClaim then
@@ -1312,9 +1333,9 @@ local restMs = status == 'absent' and buriedMs and tonumber(redis.call('ZSCORE',
 if restMs > nowMs then return done({restMs % 1 > 0 and 'released' or status, nowMs}) end
 if held then remove(hold, owner, string.find(held, ' claim', 1, true), number) end
 if text then
-local fields = fieldsOf('c:', owner, {})
 local isOnly = redis.call('ZCARD', queue) == 1
-dequeue(hold, fields, redis.call('HMGET', waiters, unpack(fields)), 1)
+local fields = fieldsOf('c:', owner, {'p:' .. process})
+dequeue(hold, fields, redis.call('HMGET', waiters, unpack(fields)))
 if isOnly then sweep() end
 end
 end
@@ -1329,7 +1350,6 @@ local untilMs = ends
 local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
 redis.call('PEXPIRE', lock, keepMs)
 end
-local granted, taken, handOffWithin, tellGranted, handsOff, isPoll = {}, {}, nil, nil, true, false
 if queued then
 local function tell(name, message)
 local heard = isCluster and tonumber(redis.pcall('SPUBLISH', lock .. ':' .. name, message))
@@ -1342,10 +1362,6 @@ if waiter.process ~= process then
 tell(waiter.process, table.concat({'granted', waiter.id, fence, waiter.endMs, beside(waiter)}, ' '))
 end
 end
-end
-local function readFamily(waiter)
-waiter.fields = fieldsOf('c:', waiter.owner, {'p:' .. waiter.process})
-waiter.said = redis.call('HMGET', waiters, unpack(waiter.fields))
 end
 local page, at, isLast, passed, seen = {}, 1, false, 0, 0
 local verdicts, owed = {}, {}
@@ -1367,15 +1383,13 @@ redis.call('HDEL', lock, '')
 setState(name, known, 'suspended')
 return 'passed'
 end
-local function readPage()
-local size = seen == 0 and 1 or 64
-page, at = redis.call('ZRANGE', queue, passed, passed + size), 1
-isLast = not page[size + 1]
-page[size + 1] = nil
-end
 local function nextLive()
 while true do
-if not page[at] and not isLast then readPage() end
+if not page[at] and not isLast then
+local size = seen == 0 and 1 or 64
+page, at = redis.call('ZRANGE', queue, passed, passed + size), 1
+isLast, page[size + 1] = not page[size + 1], nil
+end
 local id = page[at]
 if not id then break end
 if seen >= 4096 then return true end
@@ -1386,7 +1400,7 @@ readFamily(waiter)
 verdict = verdict or judge(waiter.process, waiter.said[1])
 verdicts[waiter.process] = verdict
 if verdict == 'live' then return waiter end
-if verdict == 'gone' then dequeue(id, waiter.fields, waiter.said, 2) end
+if verdict == 'gone' then dequeue(id, waiter.fields, waiter.said) end
 end
 if verdict == 'passed' then passed = passed + 1 end
 at, seen = at + 1, seen + 1
@@ -1395,15 +1409,16 @@ if passed == 0 then sweep() end
 end
 local mayHandOff = handsOff and (count == 0 or limitOf(leastMode) > 1)
 if handsOff and not mayHandOff and queued == 'front' then
-local id, place = unpack(redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES'))
+local id, place = unpack(redis.call('ZRANGE', queue, '0', '0', 'WITHSCORES'))
 local waiter = id and readWaiter(id)
 mayHandOff = id and tonumber(place) < tonumber(placeOf(waiter.sinceUs, waiter.priority, 0))
 end
-local first = mayHandOff and nextLive()
-local goesOn = first and first ~= true
+local next = mayHandOff and nextLive()
+local goesOn = next and next ~= true
 if goesOn and count == 0 then
+local first = next
 local hold, owner, process, mode, endMs, least = first.id, first.owner, first.process, first.mode, first.endMs, 0
-dequeue(hold, first.fields, first.said, 2)
+dequeue(hold, first.fields, first.said)
 if owed[process] then setState(process, owed[process], 'live') end
 claims = 1
 local last = tonumber(fence or 0)
@@ -1411,7 +1426,7 @@ local raised = math.max(nowUs, last + 1, least)
 fence = string.format('%.0f', raised)
 if claims == 1 then
 redis.call(
-'HSET', lock, 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process, 'mode', mode, 'claims', 1
+'HSET', lock, 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process, 'mode', mode, 'claims', '1'
 )
 else
 redis.call(
@@ -1419,15 +1434,15 @@ redis.call(
 )
 if mode ~= 'write' then redis.call('HSET', lock, 'mode', mode) end
 end
-local isKept = raised == nowUs and math.floor(last / 6e7) == math.floor(raised / 6e7) and endMs - nowMs <= 4e4
-if not isKept then
+count, ends, onlyId, onlyOwner, onlyProcess, leastMode = 1, endMs, hold, owner, process, mode
+if raised ~= nowUs or math.floor(last / 6e7) ~= math.floor(raised / 6e7) or endMs - nowMs > 4e4 then
 local untilMs = endMs
 local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
 redis.call('PEXPIRE', lock, keepMs)
 end
-count, ends, leastMode, onlyId, onlyOwner, onlyProcess = 1, endMs, mode, hold, owner, process
-granted[1], taken[hold] = first, first
+granted[1], taken[hold] = first, true
 goesOn = limitOf(mode) > 1 or tonumber(first.said[#first.said] or 0) > 1
+if not goesOn then next = nil end
 end
 if goesOn then
 local function branchesBeside(owner)
@@ -1449,46 +1464,43 @@ local outside, most = count - family, math.min(limitOf(leastMode), limitOf(mode)
 if outside == 0 or outside < most then return true end
 return most > 1 and branchesBeside(owner) < most
 end
-local function holdsWithin(owner, limit)
-if limitOf(leastMode) > limit or limit == 1 or not isMixed then return limitOf(leastMode) <= limit end
+local function sharesFence(hold, family)
+local limit = limitOf(hold.mode)
+if hold.fence or hold.mode == 'read' then return true end
+if family == 0 or limitOf(leastMode) > limit or limit == 1 or not isMixed then return family > 0 and limitOf(leastMode) <= limit end
 for _, text in ipairs(redis.call('HVALS', holds)) do
-local other, mode = string.match(text, '^%S+ (%S+) (%S+)')
-if other and isAncestor(other, owner) and limitOf(mode) <= limit then return true end
+local other, mode = string.match(text, '^[^ ]+ ([^ ]+) ([^ ]+)')
+if other and isAncestor(other, hold.owner) and limitOf(mode) <= limit then return true end
 end
 return false
 end
-local function addBeside(hold, number, granted)
+local function addBeside(hold, number)
 grants = (grants or 0) + 1
-local text = table.concat({hold.process, hold.owner, hold.mode, granted, grants, hold.isClaim and 'claim' or nil}, ' ')
+local text = table.concat({hold.process, hold.owner, hold.mode, hold.fence or fence, grants, hold.isClaim and 'claim' or nil}, ' ')
 redis.call('HSET', holds, 'h:' .. hold.id, text, 'o:' .. hold.owner, number)
 redis.call('ZADD', leases, hold.endMs, hold.id)
 end
-local function removeStale(fields, ids)
+local function moveBeside()
+local fields, ids = isStale and redis.call('HKEYS', holds) or {}, isStale and redis.call('ZRANGE', leases, 0, -1) or {}
+addBeside({id = onlyId, process = onlyProcess, owner = onlyOwner, mode = leastMode, isClaim = claims > 0, endMs = ends}, 1)
 for _, field in ipairs(fields) do
 if field ~= 'h:' .. onlyId and field ~= 'o:' .. onlyOwner then redis.call('HDEL', holds, field) end
 end
 for _, id in ipairs(ids) do
 if id ~= onlyId then redis.call('ZREM', leases, id) end
 end
-isStale = false
+redis.call('HDEL', lock, 'hold', 'owner', 'process')
+several, isStale = true, false
 end
 local function grantBeside(hold, family, number)
 local isKept, wanted, most = several and math.floor(hold.endMs / 6e4) <= math.floor(ends / 6e4), limitOf(hold.mode), limitOf(leastMode)
-if not several then
-local fields, ids = isStale and redis.call('HKEYS', holds), isStale and redis.call('ZRANGE', leases, 0, -1)
-addBeside({
-id = onlyId, process = onlyProcess, owner = onlyOwner, mode = leastMode, isClaim = claims > 0, endMs = ends
-}, 1, fence)
-if isStale then removeStale(fields, ids) end
-redis.call('HDEL', lock, 'hold', 'owner', 'process')
-several = true
-end
-if not hold.fence and hold.mode ~= 'read' and (family == 0 or not holdsWithin(hold.owner, wanted)) then
+if not several then moveBeside() end
+if not sharesFence(hold, family) then
 local raised = math.max(nowUs, fence + 1, hold.least or 0)
 fence, isKept = string.format('%.0f', raised), isKept and raised == nowUs
 end
 count, ends = count + 1, math.max(ends, hold.endMs)
-addBeside(hold, number + 1, hold.fence or fence)
+addBeside(hold, number + 1)
 redis.call('HSET', lock, 'fence', fence, 'ends', ends, 'holds', count, 'grants', grants)
 if hold.isClaim then
 claims = claims + 1
@@ -1507,18 +1519,17 @@ redis.call('PEXPIRE', holds, keepMs)
 redis.call('PEXPIRE', leases, keepMs)
 end
 local function claim(waiter, family, number)
-dequeue(waiter.id, waiter.fields, waiter.said, 2)
-waiter.isClaim = true
+dequeue(waiter.id, waiter.fields, waiter.said)
 waiter.isAlone = family == 0 and waiter.said[2] == '1'
-granted[#granted + 1], taken[waiter.id] = waiter, waiter
+granted[#granted + 1], taken[waiter.id] = waiter, true
 grantBeside(waiter, family, number)
 end
 local function within(owner)
 local left, found, from = tonumber(redis.call('HGET', waiters, 'c:' .. owner) or 0), {}, 0
 while left > 0 and from < 4096 do
-local page = redis.call('ZRANGE', queue, from, from + 64 - 1)
-if #page == 0 then break end
-for _, id in ipairs(page) do
+local ids = redis.call('ZRANGE', queue, from, from + 64 - 1)
+if #ids == 0 then break end
+for _, id in ipairs(ids) do
 local waiter = readWaiter(id)
 if isAncestor(owner, waiter.owner) then
 found[#found + 1], left = waiter, left - 1
@@ -1548,21 +1559,19 @@ queued = 'front'
 end
 if #nested > 0 then page, at, isLast, passed = {}, 1, size + #left == #nested, 0 end
 end
-local isAdmitted = false
 while goesOn do
-if taken[first.id] then
-handOffWithin(first.owner)
-if limitOf(first.mode) == 1 then break end
-first = nextLive()
-if not first or first == true then break end
+if taken[next.id] then
+if tonumber(next.said[#next.said] or 0) > 1 then handOffWithin(next.owner) end
+next = limitOf(next.mode) > 1 and nextLive()
+if not next or next == true then break end
 end
-local family, _, number = familyOf(first.owner)
-isAdmitted = admits(first.owner, first.mode, family)
-if not isAdmitted or #granted >= 256 then break end
-if owed[first.process] then setState(first.process, owed[first.process], 'live') end
-claim(first, family, number)
+local family, _, number = familyOf(next.owner)
+goesOn = admits(next.owner, next.mode, family)
+if not goesOn or #granted >= 256 then break end
+if owed[next.process] then setState(next.process, owed[next.process], 'live') end
+claim(next, family, number)
 end
-if isAdmitted and first and first ~= true and not taken[first.id] then tell(first.process, 'next ' .. first.id) end
+if goesOn and next and next ~= true then tell(next.process, 'next ' .. next.id) end
 end
 tellGranted(1)
 if isAlone and count == 0 then redis.call('HDEL', lock, 'ends', 'hold', 'owner', 'process', 'mode', 'claims') end
@@ -1570,7 +1579,7 @@ end
 if announced and status ~= 'absent' and count == 0 then
 redis.call('PUBLISH', channels .. 'freed', 'freed ' .. announced)
 end
-local reply = {status, nowMs}
+local reply, isPoll = {status, nowMs}, false
 if #granted > 0 then
 local function append(claim)
 for _, each in ipairs({claim.id, fence, claim.endMs, beside(claim)}) do reply[#reply + 1] = each end
@@ -1589,21 +1598,22 @@ return done(reply)`,
 
 export const renew: RedisScript = {
   name: 'renew',
-  sha1: '8046255e325ce2527bd8d0051a51e73a644db15b',
-  source: `local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+  sha1: 'e8e173ece214de3d953629bb6443557e48165829',
+  source: `local hold, leaseMs, named, ttlMs = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
+local lock, holds, leases, queue, waiters, tombstones = unpack(KEYS)
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
 local nowMs = math.floor(nowUs / 1000)
-local hold, leaseMs, named, ttlMs = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
-local format, fence, ends, only, claims, buriedMs = unpack(redis.call(
-'HMGET', lock, 'format', 'fence', 'ends', 'hold', 'claims', 'tombstones'
+local format, fence, ends, queued, buriedMs, onlyId = unpack(redis.call(
+'HMGET', lock, 'format', 'fence', 'ends', 'queued', 'tombstones', 'hold'
 ))
 if format and format ~= '1' then return redis.error_reply('RLFORMAT the lock is of another format') end
+local count, claims, onlyOwner, onlyProcess, leastMode = 0, 0, nil, nil, nil
 local endMs, granted, text = ends, fence, nil
-if only ~= hold then
-text = ends and not only and redis.call('HGET', holds, 'h:' .. hold)
+if onlyId ~= hold then
+text = ends and not onlyId and redis.call('HGET', holds, 'h:' .. hold)
 if not text then return {'lost', nowMs} end
-endMs, granted = redis.call('ZSCORE', leases, hold) or ends, string.match(text, '^%S+ %S+ %S+ (%d+)')
+endMs, granted = redis.call('ZSCORE', leases, hold) or ends, string.match(text, '^[^ ]+ [^ ]+ [^ ]+ (%d+)')
 end
 endMs = tonumber(endMs)
 if endMs <= nowMs or named < tonumber(granted) or named > tonumber(fence) then return {'lost', nowMs} end
@@ -1613,59 +1623,44 @@ local untilMs = ends
 local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
 redis.call('PEXPIRE', lock, keepMs)
 redis.call('HSET', lock, 'ends', ends)
-if text then
+if not text then
+redis.call('HDEL', lock, 'claims')
+return {'renewed', nowMs, endMs}
+end
 redis.call('PEXPIRE', holds, keepMs)
 redis.call('PEXPIRE', leases, keepMs)
 redis.call('ZADD', leases, endMs, hold)
-end
-if claims and not text then
-redis.call('HDEL', lock, 'claims')
-elseif claims and string.find(text, ' claim', 1, true) then
+if string.find(text, ' claim', 1, true) then
 redis.call('HSET', holds, 'h:' .. hold, string.sub(text, 1, -7))
-redis.call('HINCRBY', lock, 'claims', -1)
+redis.call('HINCRBY', lock, 'claims', '-1')
 end
 return {'renewed', nowMs, endMs}`,
 };
 
-export const setEdge: RedisScript = {
-  name: 'set-edge',
-  sha1: 'ee1cead31e4cbc23698acbe1b103686c4c37fdd3',
-  source: `local time = redis.call('TIME')
-local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
-local ttlMs = tonumber(ARGV[2])
-if ttlMs == 0 then
-redis.call('ZREM', KEYS[1], ARGV[1])
-return 1
-end
-local leftMs = redis.call('PTTL', KEYS[1])
-redis.call('PEXPIRE', KEYS[1], math.max(leftMs, ttlMs))
-redis.call('ZADD', KEYS[1], nowMs + ttlMs, ARGV[1])
-if leftMs < 0 then redis.call('PEXPIRE', KEYS[1], ttlMs) end
-redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', nowMs)
-return 1`,
-};
-
 export const transfer: RedisScript = {
   name: 'transfer',
-  sha1: '41bae9d8cc7c54ebdcbee7f873c1e050a3449660',
+  sha1: '1a02ab7b5b42faeca1274a8dcfbb388a03ee2e4e',
   source: `local process, owner, hold, mode, leaseMs, ttlMs, channels, before, rememberMs = unpack(ARGV)
-local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local lock, holds, leases, queue, waiters, tombstones = unpack(KEYS)
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
 local nowMs = math.floor(nowUs / 1000)
-local format, fence, ends, queued, buriedMs = unpack(redis.call(
-'HMGET', lock, 'format', 'fence', 'ends', 'queued', 'tombstones'
+local format, fence, ends, queued, buriedMs, onlyId = unpack(redis.call(
+'HMGET', lock, 'format', 'fence', 'ends', 'queued', 'tombstones', 'hold'
 ))
 if format and format ~= '1' then return redis.error_reply('RLFORMAT the lock is of another format') end
-ends = tonumber(ends or 0)
-local several, leastMode, isMixed, claims, onlyId, onlyOwner, onlyProcess, grants
-if ends > 0 then
-several, leastMode, isMixed, claims, onlyId, onlyOwner, onlyProcess, grants = unpack(redis.call(
-'HMGET', lock, 'holds', 'mode', 'mixed', 'claims', 'hold', 'owner', 'process', 'grants'
-))
-end
+local count, claims, onlyOwner, onlyProcess, leastMode = 0, 0, nil, nil, nil
+local several, isMixed, grants
 local isStale = false
-local count = ends > 0 and tonumber(several or 1) or 0
+ends = tonumber(ends or 0)
+if ends > 0 then
+onlyOwner, onlyProcess, leastMode, claims, several, isMixed, grants = unpack(redis.call(
+'HMGET', lock, 'owner', 'process', 'mode', 'claims', 'holds', 'mixed', 'grants'
+))
+count = tonumber(several or 1)
+else
+onlyId = nil
+end
 leastMode, claims = leastMode or 'write', tonumber(claims or 0)
 local function done(reply)
 if isStale then redis.call('DEL', holds, leases) end
@@ -1692,7 +1687,7 @@ return count > 0 and (ends <= nowMs or several and redis.call('ZCOUNT', leases, 
 end
 local function readHold(id)
 if several then return redis.call('HGET', holds, 'h:' .. id) end
-if id ~= onlyId then return nil end
+if not id or id ~= onlyId then return nil end
 return onlyProcess .. ' ' .. onlyOwner .. ' ' .. leastMode .. ' ' .. fence .. ' 1' .. (claims > 0 and ' claim' or '')
 end
 local function familyOf(owner, id)
@@ -1716,7 +1711,7 @@ local function listHolds(from, to, most)
 local ids, list = count > 0 and {onlyId, ends} or {}, {}
 if several then ids = redis.call('ZRANGE', leases, from, to, 'BYSCORE', 'LIMIT', 0, most, 'WITHSCORES') end
 for i = 1, #ids, 2 do
-local process, owner, mode, number, claim = string.match(readHold(ids[i]) or '', '^(%S+) (%S+) (%S+) %d+ (%d+)(.*)$')
+local process, owner, mode, number, claim = string.match(readHold(ids[i]) or '', '^([^ ]+) ([^ ]+) ([^ ]+) %d+ (%d+)(.*)$')
 list[#list + 1] = process and {
 id = ids[i], process = process, owner = owner, mode = mode, number = tonumber(number), isClaim = claim ~= '', endMs = ids[i + 1]
 }
@@ -1725,12 +1720,18 @@ table.sort(list, function(a, b) return a.number < b.number end)
 return list
 end
 local isCluster = string.find(channels, '{', 1, true)
+local granted, taken, handsOff, tellGranted, handOffWithin = {}, {}, true, nil, nil
 local function readWaiter(id)
 local text = redis.call('HGET', waiters, 'w:' .. id) or '- - write 0 0 0'
-local process, owner, mode, claimMs, priority, sinceUs = string.match(text, '^(%S+) (%S+) (%S+) (%d+) (%S+) (%d+)$')
+local process, owner, mode, claimMs, priority, sinceUs = string.match(text, '^([^ ]+) ([^ ]+) ([^ ]+) (%d+) ([^ ]+) (%d+)$')
 return {
-id = id, process = process, owner = owner, mode = mode, endMs = nowMs + claimMs, priority = priority, sinceUs = sinceUs,
+id = id, process = process, owner = owner, mode = mode, endMs = nowMs + claimMs, isClaim = true,
+priority = priority, sinceUs = sinceUs,
 }
+end
+local function readFamily(waiter)
+waiter.fields = fieldsOf('c:', waiter.owner, {'p:' .. waiter.process})
+waiter.said = redis.call('HMGET', waiters, unpack(waiter.fields))
 end
 local function setState(name, known, state)
 redis.call('HSET', waiters, 'p:' .. name, (string.gsub(known, ' %a+', ' ' .. state, 1)))
@@ -1739,12 +1740,12 @@ local function placeOf(sinceUs, priority, front)
 if priority == '0' and front == 0 then return sinceUs end
 return sinceUs - priority * 1e7 - front * 1e14
 end
-local function dequeue(id, fields, said, from)
+local function dequeue(id, fields, said)
 local over = {'w:' .. id}
 redis.call('ZREM', queue, id)
-for i = from, #fields do
+for i = 2, #fields do
 if tonumber(said[i] or 1) > 1 then
-redis.call('HINCRBY', waiters, fields[i], -1)
+redis.call('HINCRBY', waiters, fields[i], '-1')
 else
 over[#over + 1] = fields[i]
 end
@@ -1756,7 +1757,7 @@ redis.call('DEL', waiters)
 redis.call('HDEL', lock, 'queued')
 queued = false
 end
-local listenersOf = isCluster and function(name)
+local function listenersOf(name)
 local number, server = redis.pcall('PUBSUB', 'SHARDNUMSUB', lock .. ':' .. name)[2], redis.pcall('CLUSTER', 'MYID')
 return number or 0, type(server) == 'string' and ' ' .. server or ''
 end
@@ -1769,7 +1770,7 @@ local function findLeast()
 local most = 0
 leastMode = 'read'
 for _, text in ipairs(redis.call('HVALS', holds)) do
-local mode = string.match(text, '^%S+ %S+ (%S+)')
+local mode = string.match(text, '^[^ ]+ [^ ]+ ([^ ]+)')
 if mode then
 most = math.max(most, limitOf(mode))
 if limitOf(mode) < limitOf(leastMode) then leastMode = mode end
@@ -1786,9 +1787,9 @@ if (number or redis.call('HGET', holds, 'o:' .. owner)) == '1' then
 redis.call('HDEL', holds, 'h:' .. id, 'o:' .. owner)
 else
 redis.call('HDEL', holds, 'h:' .. id)
-redis.call('HINCRBY', holds, 'o:' .. owner, -1)
+redis.call('HINCRBY', holds, 'o:' .. owner, '-1')
 end
-local _, latest = unpack(redis.call('ZRANGE', leases, -1, -1, 'WITHSCORES'))
+local _, latest = unpack(redis.call('ZRANGE', leases, '-1', '-1', 'WITHSCORES'))
 count, ends = count - 1, tonumber(latest or ends)
 redis.call('HSET', lock, 'holds', count, 'ends', ends)
 if isClaim then
@@ -1816,12 +1817,14 @@ if readHold(hold) then return done({'granted', nowMs, fence, endOf(hold)}) end
 local text, endMs = readHold(before), endOf(before)
 local isBuried = buriedMs and tonumber(redis.call('ZSCORE', tombstones, hold) or 0) > nowMs
 if not text or isBuried then return done({'lost', nowMs}) end
-local oldOwner, oldFence, claim = string.match(text, '^%S+ (%S+) %S+ (%d+) %d+(.*)$')
+local oldOwner, oldFence, claimed = string.match(text, '^[^ ]+ ([^ ]+) [^ ]+ (%d+) %d+(.*)$')
 local isInherited = isAncestor(owner, oldOwner)
 local _, _, number = familyOf(oldOwner)
 local isShared = mode == 'write' and count > 1 or mode == 'read' and limitOf(leastMode) == 1 or tonumber(mode) and number > 1
 if isShared and not isInherited then return done({'shared', nowMs}) end
 redis.call('HDEL', lock, '')
+endMs = isInherited and math.max(endMs, nowMs + leaseMs) or nowMs + leaseMs
+if not isInherited then remove(before, oldOwner, claimed ~= '') end
 local function branchesBeside(owner)
 local others, above, number = {}, {}, 0
 for _, field in ipairs(redis.call('HKEYS', holds)) do
@@ -1841,46 +1844,43 @@ local outside, most = count - family, math.min(limitOf(leastMode), limitOf(mode)
 if outside == 0 or outside < most then return true end
 return most > 1 and branchesBeside(owner) < most
 end
-local function holdsWithin(owner, limit)
-if limitOf(leastMode) > limit or limit == 1 or not isMixed then return limitOf(leastMode) <= limit end
+local function sharesFence(hold, family)
+local limit = limitOf(hold.mode)
+if hold.fence or hold.mode == 'read' then return true end
+if family == 0 or limitOf(leastMode) > limit or limit == 1 or not isMixed then return family > 0 and limitOf(leastMode) <= limit end
 for _, text in ipairs(redis.call('HVALS', holds)) do
-local other, mode = string.match(text, '^%S+ (%S+) (%S+)')
-if other and isAncestor(other, owner) and limitOf(mode) <= limit then return true end
+local other, mode = string.match(text, '^[^ ]+ ([^ ]+) ([^ ]+)')
+if other and isAncestor(other, hold.owner) and limitOf(mode) <= limit then return true end
 end
 return false
 end
-local function addBeside(hold, number, granted)
+local function addBeside(hold, number)
 grants = (grants or 0) + 1
-local text = table.concat({hold.process, hold.owner, hold.mode, granted, grants, hold.isClaim and 'claim' or nil}, ' ')
+local text = table.concat({hold.process, hold.owner, hold.mode, hold.fence or fence, grants, hold.isClaim and 'claim' or nil}, ' ')
 redis.call('HSET', holds, 'h:' .. hold.id, text, 'o:' .. hold.owner, number)
 redis.call('ZADD', leases, hold.endMs, hold.id)
 end
-local function removeStale(fields, ids)
+local function moveBeside()
+local fields, ids = isStale and redis.call('HKEYS', holds) or {}, isStale and redis.call('ZRANGE', leases, 0, -1) or {}
+addBeside({id = onlyId, process = onlyProcess, owner = onlyOwner, mode = leastMode, isClaim = claims > 0, endMs = ends}, 1)
 for _, field in ipairs(fields) do
 if field ~= 'h:' .. onlyId and field ~= 'o:' .. onlyOwner then redis.call('HDEL', holds, field) end
 end
 for _, id in ipairs(ids) do
 if id ~= onlyId then redis.call('ZREM', leases, id) end
 end
-isStale = false
+redis.call('HDEL', lock, 'hold', 'owner', 'process')
+several, isStale = true, false
 end
 local function grantBeside(hold, family, number)
 local isKept, wanted, most = several and math.floor(hold.endMs / 6e4) <= math.floor(ends / 6e4), limitOf(hold.mode), limitOf(leastMode)
-if not several then
-local fields, ids = isStale and redis.call('HKEYS', holds), isStale and redis.call('ZRANGE', leases, 0, -1)
-addBeside({
-id = onlyId, process = onlyProcess, owner = onlyOwner, mode = leastMode, isClaim = claims > 0, endMs = ends
-}, 1, fence)
-if isStale then removeStale(fields, ids) end
-redis.call('HDEL', lock, 'hold', 'owner', 'process')
-several = true
-end
-if not hold.fence and hold.mode ~= 'read' and (family == 0 or not holdsWithin(hold.owner, wanted)) then
+if not several then moveBeside() end
+if not sharesFence(hold, family) then
 local raised = math.max(nowUs, fence + 1, hold.least or 0)
 fence, isKept = string.format('%.0f', raised), isKept and raised == nowUs
 end
 count, ends = count + 1, math.max(ends, hold.endMs)
-addBeside(hold, number + 1, hold.fence or fence)
+addBeside(hold, number + 1)
 redis.call('HSET', lock, 'fence', fence, 'ends', ends, 'holds', count, 'grants', grants)
 if hold.isClaim then
 claims = claims + 1
@@ -1898,10 +1898,8 @@ redis.call('PEXPIRE', lock, keepMs)
 redis.call('PEXPIRE', holds, keepMs)
 redis.call('PEXPIRE', leases, keepMs)
 end
-endMs = isInherited and math.max(endMs, nowMs + leaseMs) or nowMs + leaseMs
-local own = {id = hold, process = process, owner = owner, mode = mode, endMs = endMs, fence = isInherited and oldFence or nil}
-if not isInherited then remove(before, oldOwner, claim ~= '') end
 if count > 0 then
+local own = {id = hold, process = process, owner = owner, mode = mode, endMs = endMs, fence = isInherited and oldFence or nil}
 local family, _, ofOwner = familyOf(owner)
 grantBeside(own, family, ofOwner)
 else
@@ -1911,7 +1909,7 @@ local raised = math.max(nowUs, last + 1, least)
 fence = string.format('%.0f', raised)
 if claims == 1 then
 redis.call(
-'HSET', lock, 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process, 'mode', mode, 'claims', 1
+'HSET', lock, 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process, 'mode', mode, 'claims', '1'
 )
 else
 redis.call(
@@ -1919,15 +1917,14 @@ redis.call(
 )
 if mode ~= 'write' then redis.call('HSET', lock, 'mode', mode) end
 end
-local isKept = raised == nowUs and math.floor(last / 6e7) == math.floor(raised / 6e7) and endMs - nowMs <= 4e4
-if not isKept then
+count, ends, onlyId, onlyOwner, onlyProcess, leastMode = 1, endMs, hold, owner, process, mode
+if raised ~= nowUs or math.floor(last / 6e7) ~= math.floor(raised / 6e7) or endMs - nowMs > 4e4 then
 local untilMs = endMs
 local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
 redis.call('PEXPIRE', lock, keepMs)
 end
-count, ends, leastMode, onlyId, onlyOwner, onlyProcess = 1, endMs, mode, hold, owner, process
 end
-if isInherited then remove(before, oldOwner, claim ~= '') end
+if isInherited then remove(before, oldOwner, claimed ~= '') end
 if rememberMs ~= '0' then
 local hold, status = before, 'released'
 local restMs = nowMs + rememberMs
@@ -1940,7 +1937,7 @@ local untilMs = ends
 local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
 redis.call('PEXPIRE', lock, keepMs)
 end
-local granted, taken, handOffWithin, tellGranted, handsOff = {}, {}, nil, nil, false
+handsOff = false
 if queued then
 local function tell(name, message)
 local heard = isCluster and tonumber(redis.pcall('SPUBLISH', lock .. ':' .. name, message))
@@ -1953,10 +1950,6 @@ if waiter.process ~= process then
 tell(waiter.process, table.concat({'granted', waiter.id, fence, waiter.endMs, beside(waiter)}, ' '))
 end
 end
-end
-local function readFamily(waiter)
-waiter.fields = fieldsOf('c:', waiter.owner, {'p:' .. waiter.process})
-waiter.said = redis.call('HMGET', waiters, unpack(waiter.fields))
 end
 local page, at, isLast, passed, seen = {}, 1, false, 0, 0
 local verdicts, owed = {}, {}
@@ -1978,15 +1971,13 @@ redis.call('HDEL', lock, '')
 setState(name, known, 'suspended')
 return 'passed'
 end
-local function readPage()
-local size = seen == 0 and 1 or 64
-page, at = redis.call('ZRANGE', queue, passed, passed + size), 1
-isLast = not page[size + 1]
-page[size + 1] = nil
-end
 local function nextLive()
 while true do
-if not page[at] and not isLast then readPage() end
+if not page[at] and not isLast then
+local size = seen == 0 and 1 or 64
+page, at = redis.call('ZRANGE', queue, passed, passed + size), 1
+isLast, page[size + 1] = not page[size + 1], nil
+end
 local id = page[at]
 if not id then break end
 if seen >= 4096 then return true end
@@ -1997,7 +1988,7 @@ readFamily(waiter)
 verdict = verdict or judge(waiter.process, waiter.said[1])
 verdicts[waiter.process] = verdict
 if verdict == 'live' then return waiter end
-if verdict == 'gone' then dequeue(id, waiter.fields, waiter.said, 2) end
+if verdict == 'gone' then dequeue(id, waiter.fields, waiter.said) end
 end
 if verdict == 'passed' then passed = passed + 1 end
 at, seen = at + 1, seen + 1
@@ -2006,15 +1997,16 @@ if passed == 0 then sweep() end
 end
 local mayHandOff = handsOff and (count == 0 or limitOf(leastMode) > 1)
 if handsOff and not mayHandOff and queued == 'front' then
-local id, place = unpack(redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES'))
+local id, place = unpack(redis.call('ZRANGE', queue, '0', '0', 'WITHSCORES'))
 local waiter = id and readWaiter(id)
 mayHandOff = id and tonumber(place) < tonumber(placeOf(waiter.sinceUs, waiter.priority, 0))
 end
-local first = mayHandOff and nextLive()
-local goesOn = first and first ~= true
+local next = mayHandOff and nextLive()
+local goesOn = next and next ~= true
 if goesOn and count == 0 then
+local first = next
 local hold, owner, process, mode, endMs, least = first.id, first.owner, first.process, first.mode, first.endMs, 0
-dequeue(hold, first.fields, first.said, 2)
+dequeue(hold, first.fields, first.said)
 if owed[process] then setState(process, owed[process], 'live') end
 claims = 1
 local last = tonumber(fence or 0)
@@ -2022,7 +2014,7 @@ local raised = math.max(nowUs, last + 1, least)
 fence = string.format('%.0f', raised)
 if claims == 1 then
 redis.call(
-'HSET', lock, 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process, 'mode', mode, 'claims', 1
+'HSET', lock, 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process, 'mode', mode, 'claims', '1'
 )
 else
 redis.call(
@@ -2030,29 +2022,28 @@ redis.call(
 )
 if mode ~= 'write' then redis.call('HSET', lock, 'mode', mode) end
 end
-local isKept = raised == nowUs and math.floor(last / 6e7) == math.floor(raised / 6e7) and endMs - nowMs <= 4e4
-if not isKept then
+count, ends, onlyId, onlyOwner, onlyProcess, leastMode = 1, endMs, hold, owner, process, mode
+if raised ~= nowUs or math.floor(last / 6e7) ~= math.floor(raised / 6e7) or endMs - nowMs > 4e4 then
 local untilMs = endMs
 local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
 redis.call('PEXPIRE', lock, keepMs)
 end
-count, ends, leastMode, onlyId, onlyOwner, onlyProcess = 1, endMs, mode, hold, owner, process
-granted[1], taken[hold] = first, first
+granted[1], taken[hold] = first, true
 goesOn = limitOf(mode) > 1 or tonumber(first.said[#first.said] or 0) > 1
+if not goesOn then next = nil end
 end
 local function claim(waiter, family, number)
-dequeue(waiter.id, waiter.fields, waiter.said, 2)
-waiter.isClaim = true
+dequeue(waiter.id, waiter.fields, waiter.said)
 waiter.isAlone = family == 0 and waiter.said[2] == '1'
-granted[#granted + 1], taken[waiter.id] = waiter, waiter
+granted[#granted + 1], taken[waiter.id] = waiter, true
 grantBeside(waiter, family, number)
 end
 local function within(owner)
 local left, found, from = tonumber(redis.call('HGET', waiters, 'c:' .. owner) or 0), {}, 0
 while left > 0 and from < 4096 do
-local page = redis.call('ZRANGE', queue, from, from + 64 - 1)
-if #page == 0 then break end
-for _, id in ipairs(page) do
+local ids = redis.call('ZRANGE', queue, from, from + 64 - 1)
+if #ids == 0 then break end
+for _, id in ipairs(ids) do
 local waiter = readWaiter(id)
 if isAncestor(owner, waiter.owner) then
 found[#found + 1], left = waiter, left - 1
@@ -2082,148 +2073,21 @@ queued = 'front'
 end
 if #nested > 0 then page, at, isLast, passed = {}, 1, size + #left == #nested, 0 end
 end
-local isAdmitted = false
 while goesOn do
-if taken[first.id] then
-handOffWithin(first.owner)
-if limitOf(first.mode) == 1 then break end
-first = nextLive()
-if not first or first == true then break end
+if taken[next.id] then
+if tonumber(next.said[#next.said] or 0) > 1 then handOffWithin(next.owner) end
+next = limitOf(next.mode) > 1 and nextLive()
+if not next or next == true then break end
 end
-local family, _, number = familyOf(first.owner)
-isAdmitted = admits(first.owner, first.mode, family)
-if not isAdmitted or #granted >= 256 then break end
-if owed[first.process] then setState(first.process, owed[first.process], 'live') end
-claim(first, family, number)
+local family, _, number = familyOf(next.owner)
+goesOn = admits(next.owner, next.mode, family)
+if not goesOn or #granted >= 256 then break end
+if owed[next.process] then setState(next.process, owed[next.process], 'live') end
+claim(next, family, number)
 end
-if isAdmitted and first and first ~= true and not taken[first.id] then tell(first.process, 'next ' .. first.id) end
+if goesOn and next and next ~= true then tell(next.process, 'next ' .. next.id) end
 handOffWithin(owner)
 tellGranted(1)
 end
 return done({'granted', nowMs, fence, endMs})`,
-};
-
-export const wait: RedisScript = {
-  name: 'wait',
-  sha1: 'd1fce7506c39bebcdd4d289481ca620a439f4300',
-  source: `local channels = ''
-local lock, holds, leases, queue, waiters, tombstones = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
-local time = redis.call('TIME')
-local nowUs = time[1] * 1e6 + time[2]
-local nowMs = math.floor(nowUs / 1000)
-local format, fence, ends, queued, buriedMs = unpack(redis.call(
-'HMGET', lock, 'format', 'fence', 'ends', 'queued', 'tombstones'
-))
-if format and format ~= '1' then return redis.error_reply('RLFORMAT the lock is of another format') end
-ends = tonumber(ends or 0)
-local several, leastMode, isMixed, claims, onlyId, onlyOwner, onlyProcess, grants
-if ends > 0 then
-several, leastMode, isMixed, claims, onlyId, onlyOwner, onlyProcess, grants = unpack(redis.call(
-'HMGET', lock, 'holds', 'mode', 'mixed', 'claims', 'hold', 'owner', 'process', 'grants'
-))
-end
-local isStale = false
-local count = ends > 0 and tonumber(several or 1) or 0
-leastMode, claims = leastMode or 'write', tonumber(claims or 0)
-local function done(reply)
-if isStale then redis.call('DEL', holds, leases) end
-return reply
-end
-local function limitOf(mode)
-if mode == 'write' then return 1 end
-return tonumber(mode) or math.huge
-end
-local function fieldsOf(prefix, owner, fields)
-local at = string.find(owner, '/', 1, true)
-while at do
-fields[#fields + 1] = prefix .. string.sub(owner, 1, at - 1)
-at = string.find(owner, '/', at + 1, true)
-end
-fields[#fields + 1] = prefix .. owner
-return fields
-end
-local function isAncestor(ancestor, owner)
-return ancestor == owner or #ancestor < #owner and string.sub(owner, 1, #ancestor + 1) == ancestor .. '/'
-end
-local function hasExpired()
-return count > 0 and (ends <= nowMs or several and redis.call('ZCOUNT', leases, '-inf', nowMs) > 0)
-end
-local function readHold(id)
-if several then return redis.call('HGET', holds, 'h:' .. id) end
-if id ~= onlyId then return nil end
-return onlyProcess .. ' ' .. onlyOwner .. ' ' .. leastMode .. ' ' .. fence .. ' 1' .. (claims > 0 and ' claim' or '')
-end
-local function familyOf(owner, id)
-if not several then
-if count == 0 or not isAncestor(onlyOwner, owner) then return 0, 0, 0, readHold(id) end
-return 1, #fieldsOf('', onlyOwner, {}), onlyOwner == owner and 1 or 0, readHold(id)
-end
-local found = redis.call('HMGET', holds, unpack(fieldsOf('o:', owner, {'h:' .. (id or '')})))
-local sum, depth = 0, 0
-for i = 2, #found do
-if found[i] then sum, depth = sum + found[i], i - 1 end
-end
-return sum, depth, tonumber(found[#found] or 0), found[1]
-end
-local function beside(hold)
-if hold.isAlone then return 0, 0 end
-local family, _, number = familyOf(hold.owner)
-return family - 1, number - 1
-end
-local function listHolds(from, to, most)
-local ids, list = count > 0 and {onlyId, ends} or {}, {}
-if several then ids = redis.call('ZRANGE', leases, from, to, 'BYSCORE', 'LIMIT', 0, most, 'WITHSCORES') end
-for i = 1, #ids, 2 do
-local process, owner, mode, number, claim = string.match(readHold(ids[i]) or '', '^(%S+) (%S+) (%S+) %d+ (%d+)(.*)$')
-list[#list + 1] = process and {
-id = ids[i], process = process, owner = owner, mode = mode, number = tonumber(number), isClaim = claim ~= '', endMs = ids[i + 1]
-}
-end
-table.sort(list, function(a, b) return a.number < b.number end)
-return list
-end
-local isCluster = string.find(channels, '{', 1, true)
-local function readWaiter(id)
-local text = redis.call('HGET', waiters, 'w:' .. id) or '- - write 0 0 0'
-local process, owner, mode, claimMs, priority, sinceUs = string.match(text, '^(%S+) (%S+) (%S+) (%d+) (%S+) (%d+)$')
-return {
-id = id, process = process, owner = owner, mode = mode, endMs = nowMs + claimMs, priority = priority, sinceUs = sinceUs,
-}
-end
-local function setState(name, known, state)
-redis.call('HSET', waiters, 'p:' .. name, (string.gsub(known, ' %a+', ' ' .. state, 1)))
-end
-local function placeOf(sinceUs, priority, front)
-if priority == '0' and front == 0 then return sinceUs end
-return sinceUs - priority * 1e7 - front * 1e14
-end
-local function dequeue(id, fields, said, from)
-local over = {'w:' .. id}
-redis.call('ZREM', queue, id)
-for i = from, #fields do
-if tonumber(said[i] or 1) > 1 then
-redis.call('HINCRBY', waiters, fields[i], -1)
-else
-over[#over + 1] = fields[i]
-end
-end
-redis.call('HDEL', waiters, unpack(over))
-end
-local function sweep()
-redis.call('DEL', waiters)
-redis.call('HDEL', lock, 'queued')
-queued = false
-end
-local listenersOf = isCluster and function(name)
-local number, server = redis.pcall('PUBSUB', 'SHARDNUMSUB', lock .. ':' .. name)[2], redis.pcall('CLUSTER', 'MYID')
-return number or 0, type(server) == 'string' and ' ' .. server or ''
-end
-local waiter = queued and readWaiter(ARGV[1])
-local reply = {waiter and waiter.process ~= '-' and waiter.sinceUs or false}
-for _, each in ipairs(listHolds('(' .. nowMs, '+inf', 1000)) do
-if tonumber(each.endMs) > nowMs then
-for _, part in ipairs({each.id, each.owner, fence}) do reply[#reply + 1] = part end
-end
-end
-return reply`,
 };

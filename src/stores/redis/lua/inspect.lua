@@ -1,9 +1,12 @@
--- inspect: list the holds and the waiters; changes nothing.
+-- inspect: list the holds and the waiters, or one waiter; changes nothing.
+-- ARGV[1] the waiter, or none
 -- Returns {now, {hold, owner, mode, process, fence, end, 1 if it is a claim, …}, {hold, owner, mode, process, priority,
 --   queued at in us, …}}; of very many holds or waiters the first ones.
 -- Safe to repeat: it only reads.
 local channels = ''
---@include parts/state
+--@include parts/lock
+--@include parts/holds
+--@include parts/queue
 local held, waits = {}, {}
 local function append(list, ...)
   for _, part in ipairs({...}) do list[#list + 1] = part end
@@ -13,8 +16,8 @@ for _, each in ipairs(listHolds('(' .. nowMs, '+inf', LIST_LIMIT)) do
     append(held, each.id, each.owner, each.mode, each.process, fence, each.endMs, each.isClaim and 1 or 0)
   end
 end
-for _, id in ipairs(queued and redis.call('ZRANGE', queue, 0, LIST_LIMIT - 1) or {}) do
+for _, id in ipairs(ARGV[1] and {ARGV[1]} or queued and redis.call('ZRANGE', queue, 0, LIST_LIMIT - 1) or {}) do
   local each = readWaiter(id)
-  if each.process ~= '-' then append(waits, id, each.owner, each.mode, each.process, each.priority, each.sinceUs) end
+  if queued and each.process ~= '-' then append(waits, id, each.owner, each.mode, each.process, each.priority, each.sinceUs) end
 end
 return {nowMs, held, waits}

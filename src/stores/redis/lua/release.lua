@@ -2,17 +2,12 @@
 -- ARGV[1] hold   ARGV[2] for how long an acquire of this hold may still arrive, ms; 0 if none can
 -- ARGV[3] "<process> <owner> <for how long the last fence is kept after a lease, ms> <prefix of the channels>"
 -- ARGV[4] the lock's name, to be announced if this leaves the lock free; or none
--- Returns {'released' | 'expired' | 'cancelled' | 'absent', now, …}; … as parts/claims.lua says. `expired`: the lease was over,
+-- Returns {'released' | 'expired' | 'cancelled' | 'absent', now, …}; … as parts/hand-off.lua says. `expired`: the lease was over,
 --   but nobody had taken the key. Or, in short, now alone: released, and nothing else is to say.
 -- Safe to repeat: it removes once. The first write is always one that maxmemory allows.
---@include parts/layout
-local hold, rememberMs, announced = ARGV[1], ARGV[2], ARGV[4]
-local format, fence, ends, queued, buriedMs, only = unpack(redis.call(
-  'HMGET', lock, 'format', 'fence', 'ends', 'queued', 'tombstones', 'hold'
-))
-if format and format ~= FORMAT_NUMBER then return redis.error_reply('RLFORMAT the lock is of another format') end
-ends = tonumber(ends or 0)
-local isAlone, status = only == hold and ends > nowMs, nil
+local hold, rememberMs, announced, ttlMs = ARGV[1], ARGV[2], ARGV[4], nil
+--@include parts/lock
+local isAlone, status = onlyId == hold and tonumber(ends or 0) > nowMs, nil
 if isAlone then
   -- If somebody waits, the next hold takes the place of this one.
   if not queued then redis.call('HDEL', lock, 'ends', 'hold', 'owner', 'process', 'mode', 'claims') end
@@ -20,11 +15,12 @@ if isAlone then
   status, ends = 'released', 0
 end
 
-local process, owner, ttlMs, channels = string.match(ARGV[3], '^(%S+) (%S+) (%d+) (%S+)$')
+local process, owner, channels
+process, owner, ttlMs, channels = string.match(ARGV[3], '^([^ ]+) ([^ ]+) (%d+) ([^ ]+)$')
 --@include parts/holds
 --@include parts/queue
 if not status then
-  --@include parts/remove
+  --@include parts/change remove
   local wasHeld = false
   for _, each in ipairs(dropExpired()) do wasHeld = wasHeld or each.id == hold end
   local held, number = not several and readHold(hold), nil
@@ -36,21 +32,20 @@ if not status then
   if restMs > nowMs then return done({restMs % 1 > 0 and 'released' or status, nowMs}) end
   if held then remove(hold, owner, string.find(held, ' claim', 1, true), number) end
   if text then
-    local fields = fieldsOf('c:', owner, {})
     local isOnly = redis.call('ZCARD', queue) == 1
-    dequeue(hold, fields, redis.call('HMGET', waiters, unpack(fields)), 1)
+    local fields = fieldsOf('c:', owner, {'p:' .. process})
+    dequeue(hold, fields, redis.call('HMGET', waiters, unpack(fields)))
     if isOnly then sweep() end
   end
 end
 if rememberMs ~= '0' then
-  --@include parts/bury
+  --@include parts/change bury
 end
-local granted, taken, handOffWithin, tellGranted, handsOff, isPoll = {}, {}, nil, nil, true, false
 if queued then
   --@include parts/hand-off
   if goesOn then
-    --@include parts/admit
-    --@include parts/hand-off-more
+    --@include parts/change
+    --@include parts/hand-off more
   end
   tellGranted(1)
   if isAlone and count == 0 then redis.call('HDEL', lock, 'ends', 'hold', 'owner', 'process', 'mode', 'claims') end
@@ -58,8 +53,8 @@ end
 if announced and status ~= 'absent' and count == 0 then
   redis.call('PUBLISH', channels .. 'freed', 'freed ' .. announced)
 end
-local reply = {status, nowMs}
+local reply, isPoll = {status, nowMs}, false
 if #granted > 0 then
-  --@include parts/claims
+  --@include parts/hand-off claims
 end
 return done(reply)

@@ -5,8 +5,10 @@
 -- Returns {'granted', now, fence, end} | {'lost' | 'shared', now}
 -- Safe to repeat: the new hold gets what it got, until it is released.
 local process, owner, hold, mode, leaseMs, ttlMs, channels, before, rememberMs = unpack(ARGV)
---@include parts/state
---@include parts/remove
+--@include parts/lock
+--@include parts/holds
+--@include parts/queue
+--@include parts/change remove
 dropExpired()
 local function endOf(id)
   return several and tonumber(redis.call('ZSCORE', leases, id) or ends) or ends
@@ -15,7 +17,7 @@ if readHold(hold) then return done({'granted', nowMs, fence, endOf(hold)}) end
 local text, endMs = readHold(before), endOf(before)
 local isBuried = buriedMs and tonumber(redis.call('ZSCORE', tombstones, hold) or 0) > nowMs
 if not text or isBuried then return done({'lost', nowMs}) end
-local oldOwner, oldFence, claim = string.match(text, '^%S+ (%S+) %S+ (%d+) %d+(.*)$')
+local oldOwner, oldFence, claimed = string.match(text, '^[^ ]+ ([^ ]+) [^ ]+ (%d+) %d+(.*)$')
 -- To an ancestor: nobody else had the key in between.
 local isInherited = isAncestor(owner, oldOwner)
 local _, _, number = familyOf(oldOwner)
@@ -24,27 +26,26 @@ if isShared and not isInherited then return done({'shared', nowMs}) end
 
 -- At maxmemory, only a write after this one may need memory.
 redis.call('HDEL', lock, '')
---@include parts/admit
 endMs = isInherited and math.max(endMs, nowMs + leaseMs) or nowMs + leaseMs
-local own = {id = hold, process = process, owner = owner, mode = mode, endMs = endMs, fence = isInherited and oldFence or nil}
-if not isInherited then remove(before, oldOwner, claim ~= '') end
+if not isInherited then remove(before, oldOwner, claimed ~= '') end
+--@include parts/change
 if count > 0 then
+  local own = {id = hold, process = process, owner = owner, mode = mode, endMs = endMs, fence = isInherited and oldFence or nil}
   local family, _, ofOwner = familyOf(owner)
   grantBeside(own, family, ofOwner)
 else
   local least = 0
-  --@include parts/grant-alone
-  count, ends, leastMode, onlyId, onlyOwner, onlyProcess = 1, endMs, mode, hold, owner, process
+  --@include parts/lock grant-alone
 end
-if isInherited then remove(before, oldOwner, claim ~= '') end
+if isInherited then remove(before, oldOwner, claimed ~= '') end
 if rememberMs ~= '0' then
   local hold, status = before, 'released'
-  --@include parts/bury
+  --@include parts/change bury
 end
-local granted, taken, handOffWithin, tellGranted, handsOff = {}, {}, nil, nil, false
+handsOff = false
 if queued then
   --@include parts/hand-off
-  --@include parts/hand-off-more
+  --@include parts/hand-off more
   handOffWithin(owner)
   tellGranted(1)
 end

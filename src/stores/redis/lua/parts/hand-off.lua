@@ -1,4 +1,4 @@
--- Handing the lock to the first waiter.
+-- Handing the lock to the first waiter. Needs `process` and `hold`, those of the caller.
 
 -- Sends a message to a process, after every write. In a cluster the message stays in the shard if the process listens there,
 -- and goes to all servers if not.
@@ -15,12 +15,6 @@ tellGranted = function(from)
       tell(waiter.process, table.concat({'granted', waiter.id, fence, waiter.endMs, beside(waiter)}, ' '))
     end
   end
-end
-
--- What is known of the process of a waiter, and how many waiters its owner and the owner's ancestors have.
-local function readFamily(waiter)
-  waiter.fields = fieldsOf('c:', waiter.owner, {'p:' .. waiter.process})
-  waiter.said = redis.call('HMGET', waiters, unpack(waiter.fields))
 end
 
 -- A page of the queue, the place in it up to which it is done, and whether it is the last one; how many waiters of the queue
@@ -50,18 +44,15 @@ local function judge(name, known)
   return 'passed'
 end
 
-local function readPage()
-  local size = seen == 0 and 1 or PAGE_SIZE
-  page, at = redis.call('ZRANGE', queue, passed, passed + size), 1
-  isLast = not page[size + 1]
-  page[size + 1] = nil
-end
-
 -- Returns the first waiter whose process is live; nil if there is none, and true if nobody knows, after very many.
 local function nextLive()
   while true do
     -- In a cluster, a server that a slot moves away from has an error for a key that is gone: an empty queue is not read again.
-    if not page[at] and not isLast then readPage() end
+    if not page[at] and not isLast then
+      local size = seen == 0 and 1 or PAGE_SIZE
+      page, at = redis.call('ZRANGE', queue, passed, passed + size), 1
+      isLast, page[size + 1] = not page[size + 1], nil
+    end
     local id = page[at]
     if not id then break end
     if seen >= SCAN_LIMIT then return true end
@@ -72,7 +63,7 @@ local function nextLive()
       verdict = verdict or judge(waiter.process, waiter.said[1])
       verdicts[waiter.process] = verdict
       if verdict == 'live' then return waiter end
-      if verdict == 'gone' then dequeue(id, waiter.fields, waiter.said, 2) end
+      if verdict == 'gone' then dequeue(id, waiter.fields, waiter.said) end
     end
     if verdict == 'passed' then passed = passed + 1 end
     at, seen = at + 1, seen + 1
@@ -83,19 +74,105 @@ end
 -- A holder that is alone admits nobody but its descendants, who stand in front. The lock says only that there may be some.
 local mayHandOff = handsOff and (count == 0 or limitOf(leastMode) > 1)
 if handsOff and not mayHandOff and queued == 'front' then
-  local id, place = unpack(redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES'))
+  local id, place = unpack(redis.call('ZRANGE', queue, '0', '0', 'WITHSCORES'))
   local waiter = id and readWaiter(id)
   mayHandOff = id and tonumber(place) < tonumber(placeOf(waiter.sinceUs, waiter.priority, 0))
 end
-local first = mayHandOff and nextLive()
-local goesOn = first and first ~= true
+-- A waiter that is left, if one is known; true if nobody knows.
+local next = mayHandOff and nextLive()
+local goesOn = next and next ~= true
 if goesOn and count == 0 then
+  local first = next
   local hold, owner, process, mode, endMs, least = first.id, first.owner, first.process, first.mode, first.endMs, 0
-  dequeue(hold, first.fields, first.said, 2)
+  dequeue(hold, first.fields, first.said)
   if owed[process] then setState(process, owed[process], 'live') end
   claims = 1
-  --@include parts/grant-alone
-  count, ends, leastMode, onlyId, onlyOwner, onlyProcess = 1, endMs, mode, hold, owner, process
-  granted[1], taken[hold] = first, first
+  --@include parts/lock grant-alone
+  granted[1], taken[hold] = first, true
   goesOn = limitOf(mode) > 1 or tonumber(first.said[#first.said] or 0) > 1
+  if not goesOn then next = nil end
+end
+
+--@section more
+-- Handing the lock to further waiters, beside others.
+
+-- Makes a waiter a holder, for as long as its claim lasts.
+local function claim(waiter, family, number)
+  dequeue(waiter.id, waiter.fields, waiter.said)
+  -- The only waiter of its trace: this call grants it nothing else.
+  waiter.isAlone = family == 0 and waiter.said[2] == '1'
+  granted[#granted + 1], taken[waiter.id] = waiter, true
+  grantBeside(waiter, family, number)
+end
+
+-- Returns the waiters of an owner and of its descendants, in order.
+local function within(owner)
+  local left, found, from = tonumber(redis.call('HGET', waiters, 'c:' .. owner) or 0), {}, 0
+  while left > 0 and from < SCAN_LIMIT do
+    local ids = redis.call('ZRANGE', queue, from, from + PAGE_SIZE - 1)
+    if #ids == 0 then break end
+    for _, id in ipairs(ids) do
+      local waiter = readWaiter(id)
+      if isAncestor(owner, waiter.owner) then
+        found[#found + 1], left = waiter, left - 1
+      end
+    end
+    from = from + PAGE_SIZE
+  end
+  return found
+end
+
+-- Grants claims to the waiters of an owner that was just granted, and of its descendants, as far as the holds admit them. The
+-- others advance before those who are not nested in a holder as deep.
+handOffWithin = function(owner)
+  local nested, left = within(owner), {}
+  local size = #nested > 0 and redis.call('ZCARD', queue)
+  for _, waiter in ipairs(nested) do
+    local family, _, number = familyOf(waiter.owner)
+    if admits(waiter.owner, waiter.mode, family) then
+      readFamily(waiter)
+      claim(waiter, family, number)
+    else
+      left[#left + 1] = waiter
+    end
+  end
+  for _, waiter in ipairs(left) do
+    local _, depth = familyOf(waiter.owner)
+    redis.call('ZADD', queue, 'LT', placeOf(waiter.sinceUs, waiter.priority, depth), waiter.id)
+    redis.call('HSET', lock, 'queued', 'front')
+    queued = 'front'
+  end
+  -- Those that were passed over may have been among them.
+  if #nested > 0 then page, at, isLast, passed = {}, 1, size + #left == #nested, 0 end
+end
+
+-- After one that shares the lock, goes on until one that the holds do not admit; or until many were granted: then the process of
+-- the next one is told to go on.
+while goesOn do
+  if taken[next.id] then
+    if tonumber(next.said[#next.said] or 0) > 1 then handOffWithin(next.owner) end
+    next = limitOf(next.mode) > 1 and nextLive()
+    if not next or next == true then break end
+  end
+  local family, _, number = familyOf(next.owner)
+  goesOn = admits(next.owner, next.mode, family)
+  if not goesOn or #granted >= GRANT_LIMIT then break end
+  if owed[next.process] then setState(next.process, owed[next.process], 'live') end
+  claim(next, family, number)
+end
+if goesOn and next and next ~= true then tell(next.process, 'next ' .. next.id) end
+
+--@section claims
+-- Appends claims of the calling process to `reply`: those that this call made, and of a poll the other open ones that lapse
+-- first; hold, fence and end of each, how many other holds its family has, and how many of these its owner has.
+local function append(claim)
+  for _, each in ipairs({claim.id, fence, claim.endMs, beside(claim)}) do reply[#reply + 1] = each end
+end
+for _, waiter in ipairs(granted) do
+  if waiter.process == process and waiter.id ~= hold then append(waiter) end
+end
+if isPoll and claims > 0 then
+  for _, other in ipairs(listHolds(nowMs, '+inf', CLAIMS_LIMIT)) do
+    if other.isClaim and other.process == process and other.id ~= hold and not taken[other.id] then append(other) end
+  end
 end

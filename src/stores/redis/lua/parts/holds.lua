@@ -1,13 +1,16 @@
--- The holds: `count` of them; `several` if they have keys of their own. Needs `fence`, and `ends`, a number.
-local several, leastMode, isMixed, claims, onlyId, onlyOwner, onlyProcess, grants
-if ends > 0 then
-  several, leastMode, isMixed, claims, onlyId, onlyOwner, onlyProcess, grants = unpack(redis.call(
-    'HMGET', lock, 'holds', 'mode', 'mixed', 'claims', 'hold', 'owner', 'process', 'grants'
-  ))
-end
+-- The holds, as core/machine/holds.ts has them: `count` of them; `several` if they have keys of their own.
+local several, isMixed, grants
 -- Whether the keys of several holds still have what `clear` removed.
 local isStale = false
-local count = ends > 0 and tonumber(several or 1) or 0
+ends = tonumber(ends or 0)
+if ends > 0 then
+  onlyOwner, onlyProcess, leastMode, claims, several, isMixed, grants = unpack(redis.call(
+    'HMGET', lock, 'owner', 'process', 'mode', 'claims', 'holds', 'mixed', 'grants'
+  ))
+  count = tonumber(several or 1)
+else
+  onlyId = nil
+end
 leastMode, claims = leastMode or 'write', tonumber(claims or 0)
 
 -- Ends the script with a reply.
@@ -46,7 +49,7 @@ end
 -- Returns a hold, as the key of several says it; nothing if it is not there.
 local function readHold(id)
   if several then return redis.call('HGET', holds, 'h:' .. id) end
-  if id ~= onlyId then return nil end
+  if not id or id ~= onlyId then return nil end
   return onlyProcess .. ' ' .. onlyOwner .. ' ' .. leastMode .. ' ' .. fence .. ' 1' .. (claims > 0 and ' claim' or '')
 end
 
@@ -77,7 +80,7 @@ local function listHolds(from, to, most)
   local ids, list = count > 0 and {onlyId, ends} or {}, {}
   if several then ids = redis.call('ZRANGE', leases, from, to, 'BYSCORE', 'LIMIT', 0, most, 'WITHSCORES') end
   for i = 1, #ids, 2 do
-    local process, owner, mode, number, claim = string.match(readHold(ids[i]) or '', '^(%S+) (%S+) (%S+) %d+ (%d+)(.*)$')
+    local process, owner, mode, number, claim = string.match(readHold(ids[i]) or '', '^([^ ]+) ([^ ]+) ([^ ]+) %d+ (%d+)(.*)$')
     list[#list + 1] = process and {
       id = ids[i], process = process, owner = owner, mode = mode, number = tonumber(number), isClaim = claim ~= '', endMs = ids[i + 1]
     }

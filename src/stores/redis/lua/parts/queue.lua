@@ -1,14 +1,23 @@
--- The waiters, and whether their processes are live. Needs `channels`; with a brace in them this is a cluster, in which a process
+-- The waiters, as core/machine/queue.ts has them. Needs `channels`; with a brace in them this is a cluster, in which a process
 -- may also listen to '<lock>:<process>', in the lock's own slot.
 local isCluster = string.find(channels, '{', 1, true)
+-- The claims that this call makes, and their holds.
+local granted, taken, handsOff, tellGranted, handOffWithin = {}, {}, true, nil, nil
 
 -- Reads a waiter. A waiter without its text was lost; nobody knows whose it was.
 local function readWaiter(id)
   local text = redis.call('HGET', waiters, 'w:' .. id) or '- - write 0 0 0'
-  local process, owner, mode, claimMs, priority, sinceUs = string.match(text, '^(%S+) (%S+) (%S+) (%d+) (%S+) (%d+)$')
+  local process, owner, mode, claimMs, priority, sinceUs = string.match(text, '^([^ ]+) ([^ ]+) ([^ ]+) (%d+) ([^ ]+) (%d+)$')
   return {
-    id = id, process = process, owner = owner, mode = mode, endMs = nowMs + claimMs, priority = priority, sinceUs = sinceUs,
+    id = id, process = process, owner = owner, mode = mode, endMs = nowMs + claimMs, isClaim = true,
+    priority = priority, sinceUs = sinceUs,
   }
+end
+
+-- Reads what is known of the process of a waiter, and how many waiters its owner and the owner's ancestors have.
+local function readFamily(waiter)
+  waiter.fields = fieldsOf('c:', waiter.owner, {'p:' .. waiter.process})
+  waiter.said = redis.call('HMGET', waiters, unpack(waiter.fields))
 end
 
 -- Changes the state of a process. `known` is what is known of it.
@@ -21,14 +30,13 @@ local function placeOf(sinceUs, priority, front)
   return sinceUs - priority * DEGREE_US - front * FRONT_US
 end
 
--- Removes a waiter. `fields` are, from a place on, those that count the waiters of its owner and of the owner's ancestors; `said`
--- is what they say.
-local function dequeue(id, fields, said, from)
+-- Removes a waiter. `fields` and `said` are those of `readFamily`.
+local function dequeue(id, fields, said)
   local over = {'w:' .. id}
   redis.call('ZREM', queue, id)
-  for i = from, #fields do
+  for i = 2, #fields do
     if tonumber(said[i] or 1) > 1 then
-      redis.call('HINCRBY', waiters, fields[i], -1)
+      redis.call('HINCRBY', waiters, fields[i], '-1')
     else
       over[#over + 1] = fields[i]
     end
@@ -45,7 +53,29 @@ end
 
 -- How many connections of a process listen in the lock's slot, and the name of this server of the cluster, behind a space; zero
 -- and none if the server can't tell, or the user may not ask.
-local listenersOf = isCluster and function(name)
+local function listenersOf(name)
   local number, server = redis.pcall('PUBSUB', 'SHARDNUMSUB', lock .. ':' .. name)[2], redis.pcall('CLUSTER', 'MYID')
   return number or 0, type(server) == 'string' and ' ' .. server or ''
 end
+
+--@section enqueue
+-- Queues the waiter: behind those that came before, in front of those that are not nested in a holder as deep.
+-- If nobody waited, nothing is known of other processes. If the lock itself was lost meanwhile, nor is it of its waiters.
+if not queued and redis.call('ZCARD', queue) > 0 then
+  redis.call('DEL', queue, waiters)
+elseif queued and position == 0 then
+  redis.call('DEL', waiters)
+  said = {}
+end
+local sinceUs = string.format('%.0f', nowUs)
+redis.call('ZADD', queue, placeOf(sinceUs, priority, depth), hold)
+local changes = {'w:' .. hold, process .. ' ' .. owner .. ' ' .. mode .. ' ' .. claimMs .. ' ' .. priority .. ' ' .. sinceUs}
+for i = 2, #fields do
+  changes[#changes + 1] = fields[i]
+  changes[#changes + 1] = (said[i] or 0) + 1
+end
+redis.call('HSET', waiters, unpack(changes))
+markLive()
+local flag = (depth > 0 or queued == 'front') and 'front' or 'yes'
+if flag ~= queued then redis.call('HSET', lock, 'queued', flag) end
+position = redis.call('ZRANK', queue, hold)
