@@ -1,4 +1,5 @@
-import { hasCode, LockConfigError } from '../core/model/errors.ts';
+import { hasCode } from '../core/model/errors/by-code.ts';
+import { LockConfigError } from '../core/model/errors/mistakes.ts';
 import { type LockName, readName } from '../core/model/key.ts';
 import { acquireRules } from '../core/model/options.ts';
 import { callable, checkOptions, describe, type Rule, type Rules, wholeNumber } from '../core/model/validate.ts';

@@ -1,4 +1,4 @@
-import { LockConfigError } from './model/errors.ts';
+import { LockConfigError } from './model/errors/mistakes.ts';
 
 /** What code gets that imports a name from `reenlock` which another subpath has. The package's types do not have these names. */
 function elsewhere(name: string, subpath: string): unknown {

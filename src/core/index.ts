@@ -55,27 +55,24 @@ export type { LockStats, LocksStats } from './runtime/stats.ts';
 
 // Errors: each with a stable code.
 
+export { LockLostError, LockStoreError, type StoreOutcome } from './model/errors/failures.ts';
+export { isLockError, LockError, type LockErrorCode, type LockErrorDetails } from './model/errors/lock-error.ts';
+export type { HeldBy, LockHolder } from './model/errors/lock-holder.ts';
+export {
+  HoldTokenError,
+  LockConfigError,
+  LockKeyError,
+  LockNotHeldError,
+  LockScopeError,
+} from './model/errors/mistakes.ts';
 export {
   DeadlockError,
   type DeadlockWait,
-  HoldTokenError,
-  isLockError,
   LockAbortedError,
-  LockConfigError,
-  LockError,
-  type LockErrorCode,
-  type LockErrorDetails,
-  LockKeyError,
   LockLimitError,
-  LockLostError,
-  LockNotHeldError,
-  LockScopeError,
-  LockStoreError,
   LocksClosedError,
   LockTimeoutError,
-  type StoreOutcome,
-} from './model/errors.ts';
-export type { HeldBy, LockHolder } from './model/lock-holder.ts';
+} from './model/errors/refusals.ts';
 
 // For those who write a store of their own.
 

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { isLockError, type LockError, type LockKeys } from '../core/index.ts';
-import { problemOf } from '../core/model/problem.ts';
+import { problemOf } from '../core/model/errors/problem.ts';
 import { openContext, runGuard } from '../http/connect.ts';
 import { type CommonGuardOptions, RequestGuard } from '../http/guard.ts';
 import { holdNames, type ShownHolds } from '../http/hold-names.ts';

@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { safely } from '../core/base/safely.ts';
-import { isLockError, type LockError } from '../core/model/errors.ts';
+import { isLockError, type LockError } from '../core/model/errors/lock-error.ts';
+import { problemOf } from '../core/model/errors/problem.ts';
 import type { RouteOf } from '../core/model/key.ts';
-import { problemOf } from '../core/model/problem.ts';
 import { bindListeners } from './bound-listeners.ts';
 import { type Entered, failureOf, type RequestGuard } from './guard.ts';
 import { checkProblemCall, isRightCall, isWatchable } from './misuse.ts';

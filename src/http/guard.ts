@@ -3,18 +3,12 @@ import { warnOnce } from '../core/base/process-state.ts';
 import { acquire } from '../core/lock/acquire.ts';
 import { Batch } from '../core/lock/batch.ts';
 import type { ScopedHold } from '../core/lock/hold.ts';
-import {
-  hasCode,
-  isLockError,
-  LockAbortedError,
-  LockConfigError,
-  type LockError,
-  type LockLostError,
-  LockScopeError,
-  type LockStoreError,
-  LocksClosedError,
-  setCallSite,
-} from '../core/model/errors.ts';
+import { setCallSite } from '../core/model/errors/at-call.ts';
+import { hasCode } from '../core/model/errors/by-code.ts';
+import type { LockLostError, LockStoreError } from '../core/model/errors/failures.ts';
+import { isLockError, type LockError } from '../core/model/errors/lock-error.ts';
+import { LockConfigError, LockScopeError } from '../core/model/errors/mistakes.ts';
+import { LockAbortedError, LocksClosedError } from '../core/model/errors/refusals.ts';
 import {
   assertConstantKey,
   checkedName,

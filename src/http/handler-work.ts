@@ -1,5 +1,5 @@
 import { settle } from '../core/base/maybe-promise.ts';
-import { LockScopeError } from '../core/model/errors.ts';
+import { LockScopeError } from '../core/model/errors/mistakes.ts';
 import { currentScope } from '../core/scope/context.ts';
 import { type Scope, scopeHasEnded } from '../core/scope/scope.ts';
 import type { ResponseWatch } from './response/response-watch.ts';

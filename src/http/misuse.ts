@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { LockConfigError } from '../core/model/errors.ts';
+import { LockConfigError } from '../core/model/errors/mistakes.ts';
 import { describe } from '../core/model/validate.ts';
 
 /** The frameworks whose calls can be recognized. */

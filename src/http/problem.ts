@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import type { LockError } from '../core/model/errors.ts';
+import type { LockError } from '../core/model/errors/lock-error.ts';
 
 /** Leaves the error where loggers of requests look for it: pino-http logs `res.err`. */
 export function leaveError(error: LockError, res: ServerResponse): void {

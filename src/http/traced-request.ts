@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { id as rTracerId, runWithId } from 'cls-rtracer';
 import type { Timer } from '../core/base/clock.ts';
 import { processState, warnOnce } from '../core/base/process-state.ts';
-import { LockConfigError } from '../core/model/errors.ts';
+import { LockConfigError } from '../core/model/errors/mistakes.ts';
 import { type CheckedTrust, checkTrust, type TraceOptions, traceRules } from '../core/model/options.ts';
 import type { Hold } from '../core/model/types.ts';
 import { boolean, checkOptions, objectWith, text } from '../core/model/validate.ts';

@@ -2,7 +2,7 @@ import type { IncomingMessage, Server } from 'node:http';
 import { BlockList, isIP, type Socket } from 'node:net';
 import { isPromise, type MaybePromise } from '../core/base/maybe-promise.ts';
 import { warnOnce } from '../core/base/process-state.ts';
-import { LockConfigError } from '../core/model/errors.ts';
+import { LockConfigError } from '../core/model/errors/mistakes.ts';
 import type { CheckedTrust } from '../core/model/options.ts';
 import { signatureHeader, type TraceSignatures } from '../core/model/signature.ts';
 

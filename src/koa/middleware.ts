@@ -1,6 +1,6 @@
 import type { Context, ExtendableContext, Next } from 'koa';
 import { isLockError, type LockError, type LockKeys } from '../core/index.ts';
-import { problemOf } from '../core/model/problem.ts';
+import { problemOf } from '../core/model/errors/problem.ts';
 import { awaitedContext, passGuard } from '../http/awaited.ts';
 import { type CommonGuardOptions, type Entered, RequestGuard } from '../http/guard.ts';
 import type { ShownHolds } from '../http/hold-names.ts';

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { type ArgumentsHost, Catch, type ExceptionFilter, Logger } from '@nestjs/common';
 import { type Observable, throwError } from 'rxjs';
 import { LockError } from '../core/index.ts';
-import { problemOf } from '../core/model/problem.ts';
+import { problemOf } from '../core/model/errors/problem.ts';
 import { clearBodyHeaders, leaveError } from '../http/problem.ts';
 import { rawOf } from './raw.ts';
 

@@ -1,7 +1,7 @@
 import { type Clock, systemClock } from '../core/base/clock.ts';
 import type { AcquireOptions, Hold, LockEvents, LockKey, Locks, LocksOptions } from '../core/index.ts';
 import { acquire } from '../core/lock/acquire.ts';
-import { LockConfigError } from '../core/model/errors.ts';
+import { LockConfigError } from '../core/model/errors/mistakes.ts';
 import { lockEventNames } from '../core/model/events.ts';
 import { checkedName, readName } from '../core/model/key.ts';
 import { acquireRules, checkAcquireOptions } from '../core/model/options.ts';

@@ -2,7 +2,8 @@ import { Alarm } from '../base/alarm.ts';
 import { asMicrotask, type Clock, type Instant, type Timer } from '../base/clock.ts';
 import { guarded } from '../base/safely.ts';
 import { type Listed, SwapList } from '../base/swap-list.ts';
-import { hasCode, LockStoreError } from '../model/errors.ts';
+import { hasCode } from '../model/errors/by-code.ts';
+import { LockStoreError } from '../model/errors/failures.ts';
 
 class PendingCall implements Listed {
   listIndex = -1;

@@ -1,8 +1,8 @@
 import type { Instant } from '../base/clock.ts';
 import { type Deadline, earlierDeadline, leaseDeadline, remainingMs } from '../base/deadline.ts';
-import { LockStoreError } from '../model/errors.ts';
+import { LockStoreError } from '../model/errors/failures.ts';
 import type { WaiterGrant } from '../model/store.ts';
-import type { NamedLock } from './store-client.ts';
+import type { NamedLock } from './calls.ts';
 
 /** A grant of the store, on this machine's clocks. */
 export interface Granted {

@@ -1,6 +1,6 @@
 import { type Clock, type Instant, wholeMs } from '../base/clock.ts';
 import { type Link, LinkWatch } from '../base/link.ts';
-import { LockStoreError } from '../model/errors.ts';
+import { LockStoreError } from '../model/errors/failures.ts';
 import type { Events } from '../model/events.ts';
 
 /**

@@ -1,9 +1,9 @@
 import { elapsedMs, type Instant, pause } from '../base/clock.ts';
 import { InFlight } from '../base/in-flight.ts';
 import { inBackground } from '../base/safely.ts';
-import type { LockStoreError } from '../model/errors.ts';
+import type { LockStoreError } from '../model/errors/failures.ts';
 import type { StoreAccess } from './access.ts';
-import type { CallTarget, ReleaseCallbacks } from './store-client.ts';
+import type { CallTarget, ReleaseCallbacks } from './calls.ts';
 
 const firstRetryMs = 50;
 const lastRetryMs = 1_000;

@@ -1,6 +1,8 @@
 import type { Clock, Instant } from '../base/clock.ts';
 import { inBackground } from '../base/safely.ts';
-import { LockConfigError, LockStoreError } from '../model/errors.ts';
+import { LockStoreError } from '../model/errors/failures.ts';
+import { isLockError } from '../model/errors/lock-error.ts';
+import { LockConfigError, LockKeyError } from '../model/errors/mistakes.ts';
 import type { Events } from '../model/events.ts';
 import type { LockName } from '../model/key.ts';
 import type { LocksSettings } from '../model/options.ts';
@@ -22,61 +24,18 @@ import type {
   TransferTerms,
   Unsubscribe,
 } from '../model/store.ts';
-import { badKey } from './bad-key.ts';
 import { CallDeadlines } from './call-deadlines.ts';
+import type { AcquireCall, CallTarget, CallTime, NamedLock, OnClaims, ReleaseCallbacks } from './calls.ts';
 import { Outage } from './outage.ts';
-
-/** When a call was sent, and after how long it counts as failed. */
-export interface CallTime {
-  readonly sent: Instant;
-  readonly timeoutMs: number;
-}
-
-/** What the error of a call names. */
-export interface NamedLock {
-  readonly key: string;
-  readonly category: string | undefined;
-}
-
-/** The hold or waiter of a call. */
-export interface CallTarget extends NamedLock {
-  readonly request: HoldRequest;
-}
-
-/** One acquire, as it is sent to the store. */
-export interface AcquireCall extends CallTarget {
-  readonly leaseMs: number;
-  /** 0 asks once and is not queued. */
-  readonly waitMs: number;
-  readonly newest?: HoldRequest | undefined;
-}
-
-/**
- * Receives the claims in a reply about a lock: grants to waiters of this process that are not renewed yet. Returns a promise
- * if some of these waiters get theirs in later rounds of the event loop; it resolves when all have them.
- */
-export type OnClaims = (id: string, sent: Instant, reply: AcquireReply | ReleaseReply) => Promise<void> | undefined;
-
-/** Callbacks of a release. */
-export interface ReleaseCallbacks {
-  /** Called first, with the store's status, and whether an earlier call may have released it already. */
-  onStatus(status: ReleaseReply['status'], isRepeat: boolean): void;
-  /**
-   * Always called last: after the waiters of this process that were handed the lock have it, or when the release is no
-   * longer repeated.
-   */
-  onSettled(): void;
-  onError(error: LockStoreError): void;
-}
 
 /**
  * All calls of one `Locks` to its store. Each call has a deadline, and is made only while the store has a connection. The
  * error of a failed call names the key: a store knows a lock by its encoded name alone. Emits one `storeError` event when a
  * call that the application waits for fails.
  *
- * Acquires, renewals and releases take callbacks. With promises these files had 86 lines less, but in memory a `lock.run` took
- * 1.06 of the CPU, and a hand-off to one of 32 waiters 1.24; a failure by timeout continued in the async context of a request; and
- * the next holder got its grant before the event `released`.
+ * Acquires, renewals and releases take callbacks. With promises these files had 86 lines less, but in memory a `lock.run` took 1.06
+ * of the CPU and a hand-off to one of 32 waiters 1.24; a failure by timeout continued in the async context of a request; and the
+ * next holder got its grant before the event `released`.
  */
 export class StoreClient {
   readonly #store: LockStore;
@@ -147,10 +106,7 @@ export class StoreClient {
     this.#start('renew', sent, timeoutMs, call, onReply, (failure) => onError(this.#failed(target, failure)));
   }
 
-  /**
-   * Sends a release. Emits no event if it fails. A reply after `onError` calls nothing back, but still wakes the waiters that
-   * it grants.
-   */
+  /** Sends a release. Emits no event if it fails. A reply after `onError` still wakes the waiters that it grants. */
   release(
     target: CallTarget,
     terms: ReleaseTerms,
@@ -229,10 +185,7 @@ export class StoreClient {
     this.#events.emit('storeError', { operation, key: lock?.key, category: lock?.category, error });
   }
 
-  /**
-   * Emits a failure in the background, unless an outage is the reason, which has its own event. Returns whether it was
-   * emitted.
-   */
+  /** Emits a failure in the background, unless an outage is the reason, which has its own event. Returns whether it did. */
   reportBackground(operation: string, lock: NamedLock | undefined, error: Error): boolean {
     const isNews = this.outage.isConnected && !this.outage.isDown;
     if (isNews) this.report(operation, lock, error);
@@ -317,4 +270,10 @@ export class StoreClient {
     const details = { key, category, outcome };
     return new LockStoreError(message, cause === undefined ? details : { ...details, cause });
   }
+}
+
+/** The error of a call whose key the store can't keep, which is no failure of the store. Undefined for other errors. */
+export function badKey({ cause, key, category }: LockStoreError): LockKeyError | undefined {
+  if (!isLockError(cause) || cause.code !== 'ERR_LOCK_KEY') return undefined;
+  return new LockKeyError(cause.message, { key, category, cause: cause.cause });
 }

@@ -1,6 +1,6 @@
 import { elapsedMs, type Instant } from '../base/clock.ts';
 import type { StoreAccess } from '../client/access.ts';
-import { DeadlockError } from '../model/errors.ts';
+import { DeadlockError } from '../model/errors/refusals.ts';
 import type { EdgeStore, WaitEdge, WaitReply } from '../model/store.ts';
 import type { Waiter, WaitQueue } from '../wait/local-queue.ts';
 import type { Refuse, WaitObserver } from '../wait/observer.ts';

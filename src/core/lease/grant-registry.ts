@@ -5,7 +5,7 @@ import { RoundLimiter, slotsPerRound } from '../base/round-limiter.ts';
 import { inBackground } from '../base/safely.ts';
 import type { StoreAccess } from '../client/access.ts';
 import type { Releases, ReleaseTarget } from '../client/releases.ts';
-import { LockLostError } from '../model/errors.ts';
+import { LockLostError } from '../model/errors/failures.ts';
 import { assertGrantable } from '../model/options.ts';
 import { branchOf } from '../model/owner.ts';
 import type { HoldRequest } from '../model/store.ts';

@@ -1,6 +1,7 @@
 import { onAbort } from '../base/abort-signals.ts';
 import { inspectAsJson } from '../base/shown.ts';
-import { hasCode, LockLostError, LockStoreError } from '../model/errors.ts';
+import { hasCode } from '../model/errors/by-code.ts';
+import { LockLostError, LockStoreError } from '../model/errors/failures.ts';
 import type { LockName } from '../model/key.ts';
 import type { BatchHold } from '../model/types.ts';
 import { checkValue, promised } from '../model/validate.ts';

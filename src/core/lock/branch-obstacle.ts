@@ -1,5 +1,5 @@
 import type { Grant } from '../lease/grant.ts';
-import { DeadlockError } from '../model/errors.ts';
+import { DeadlockError } from '../model/errors/refusals.ts';
 import type { LockName } from '../model/key.ts';
 import type { HoldMode } from '../model/types.ts';
 import type { Branch } from '../scope/scope.ts';

@@ -1,7 +1,7 @@
 import { wholeMs } from '../base/clock.ts';
 import type { Grant } from '../lease/grant.ts';
 import { lostAtRelease } from '../lease/grant-registry.ts';
-import { LockConfigError } from '../model/errors.ts';
+import { LockConfigError } from '../model/errors/mistakes.ts';
 import { eventOf } from '../model/events.ts';
 import { createToken, type DetachedHold, readToken } from '../model/hold-token.ts';
 import type { Runtime } from '../runtime/runtime.ts';

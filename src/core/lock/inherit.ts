@@ -1,6 +1,6 @@
 import { pause } from '../base/clock.ts';
 import type { Grant } from '../lease/grant.ts';
-import { hasCode } from '../model/errors.ts';
+import { hasCode } from '../model/errors/by-code.ts';
 import { isAncestor } from '../model/owner.ts';
 import type { HoldRequest, TransferReply } from '../model/store.ts';
 import type { Runtime } from '../runtime/runtime.ts';

@@ -1,7 +1,7 @@
 import { CallSite } from '../base/call-site.ts';
 import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
-import { LockNotHeldError, LockScopeError } from '../model/errors.ts';
-import { failAt } from '../model/fail-at.ts';
+import { failAt } from '../model/errors/at-call.ts';
+import { LockNotHeldError, LockScopeError } from '../model/errors/mistakes.ts';
 import { checkedName, checkedNames, type LockKey, type LockName } from '../model/key.ts';
 import { acquireRules, checkAcquireOptions } from '../model/options.ts';
 import type { AcquireOptions, BatchHold, Hold, LockInfo, TryOptions, WhenFreeOptions } from '../model/types.ts';

@@ -1,4 +1,4 @@
-import { LockConfigError } from '../model/errors.ts';
+import { LockConfigError } from '../model/errors/mistakes.ts';
 import { assertConstantKey, type KeyPlace, type LockKey, type LockKeys } from '../model/key.ts';
 import { checkAcquireOptions } from '../model/options.ts';
 import type { AcquireOptions } from '../model/types.ts';

@@ -1,5 +1,6 @@
 import type { Granted } from '../client/granted.ts';
-import { hasCode, isLockError } from '../model/errors.ts';
+import { hasCode } from '../model/errors/by-code.ts';
+import { isLockError } from '../model/errors/lock-error.ts';
 import { type EventSource, type Events, eventOf, type RefusalReason } from '../model/events.ts';
 import { branchOf } from '../model/owner.ts';
 import type { AcquireMessage, Failure, Outcome } from './acquire-channel.ts';

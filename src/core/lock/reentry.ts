@@ -1,7 +1,9 @@
 import type { Grant } from '../lease/grant.ts';
-import { LockConfigError, LockLimitError, type LockLostError } from '../model/errors.ts';
+import type { LockLostError } from '../model/errors/failures.ts';
+import type { HeldBy, LockHolder } from '../model/errors/lock-holder.ts';
+import { LockConfigError } from '../model/errors/mistakes.ts';
+import { LockLimitError } from '../model/errors/refusals.ts';
 import type { LockName } from '../model/key.ts';
-import type { HeldBy, LockHolder } from '../model/lock-holder.ts';
 import type { AcquireSettings, AcquireTarget } from '../model/options.ts';
 import type { HoldRequest } from '../model/store.ts';
 import type { Reentrant } from '../model/types.ts';

@@ -1,8 +1,10 @@
 import { CallSite } from '../base/call-site.ts';
 import { type Granted, grantedByReply, grantedTooLate } from '../client/granted.ts';
-import { HoldTokenError, hasCode, LocksClosedError } from '../model/errors.ts';
+import { failAt } from '../model/errors/at-call.ts';
+import { hasCode } from '../model/errors/by-code.ts';
+import { HoldTokenError } from '../model/errors/mistakes.ts';
+import { LocksClosedError } from '../model/errors/refusals.ts';
 import { eventOf } from '../model/events.ts';
-import { failAt } from '../model/fail-at.ts';
 import { type DetachedHold, readToken } from '../model/hold-token.ts';
 import type { LockName } from '../model/key.ts';
 import { acquireRules, acquireSettings, assertGrantable, assertTransferable } from '../model/options.ts';

@@ -1,5 +1,6 @@
 import { isPromise, type MaybePromise, settle } from '../base/maybe-promise.ts';
-import { hasCode, LockLostError } from '../model/errors.ts';
+import { hasCode } from '../model/errors/by-code.ts';
+import { LockLostError } from '../model/errors/failures.ts';
 import { runInBranch } from '../scope/context.ts';
 import type { Branch } from '../scope/scope.ts';
 import { type ScopedBatch, worstOf } from './batch-hold.ts';

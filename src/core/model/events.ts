@@ -1,7 +1,8 @@
 import { EventEmitter } from 'node:events';
 import { type FaultListener, faultCode } from '../base/safely.ts';
-import type { DeadlockWait, LockLostError } from './errors.ts';
-import type { LockHolder } from './lock-holder.ts';
+import type { LockLostError } from './errors/failures.ts';
+import type { LockHolder } from './errors/lock-holder.ts';
+import type { DeadlockWait } from './errors/refusals.ts';
 import { branchOf } from './owner.ts';
 import type { HoldMode } from './types.ts';
 import { callable, checkValue, describe, oneOf } from './validate.ts';

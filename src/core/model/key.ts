@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { CallSite } from '../base/call-site.ts';
 import { warnOnce } from '../base/process-state.ts';
-import { LockConfigError, LockKeyError } from './errors.ts';
+import { LockConfigError, LockKeyError } from './errors/mistakes.ts';
 import { warnOfSpellings } from './key-spelling.ts';
 
 /** One key: `42`, `42n` and `'42'` are the same. */

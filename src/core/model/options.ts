@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { maxTimerMs } from '../base/clock.ts';
-import { LockConfigError, type LockErrorDetails } from './errors.ts';
+import type { LockErrorDetails } from './errors/lock-error.ts';
+import { LockConfigError } from './errors/mistakes.ts';
 import { defaultInstance } from './process-name.ts';
 import { type SignedTrust, TraceSignatures } from './signature.ts';
 import type { LockStore, StoreCapabilities } from './store.ts';

@@ -1,4 +1,4 @@
-import { LockConfigError } from './errors.ts';
+import { LockConfigError } from './errors/mistakes.ts';
 
 /** Whether a version, such as `14.2.0`, is older than `oldest`, such as `15` or `2.6.4`. False if it can't be told. */
 export function isOlder(version: unknown, oldest: string): boolean {

@@ -3,7 +3,7 @@ import { maxTimerMs } from '../base/clock.ts';
 import { isPromise } from '../base/maybe-promise.ts';
 import { warnOnce } from '../base/process-state.ts';
 import { otherName, valueOfOption } from './did-you-mean.ts';
-import { LockConfigError } from './errors.ts';
+import { LockConfigError } from './errors/mistakes.ts';
 
 /** The rule of one option: the words for the message, and the test. */
 export interface Rule {

@@ -10,7 +10,7 @@ import { StoreClient } from '../client/store-client.ts';
 import { Deadlocks } from '../deadlock/deadlock.ts';
 import { GrantRegistry } from '../lease/grant-registry.ts';
 import { MemoryStore } from '../memory/memory-store.ts';
-import { LockConfigError } from '../model/errors.ts';
+import { LockConfigError } from '../model/errors/mistakes.ts';
 import { Events, type LockEvents, type LockListener } from '../model/events.ts';
 import { type LockKey, listedName } from '../model/key.ts';
 import { type LocksOptions, type LocksSettings, resolveLocksOptions } from '../model/options.ts';

@@ -1,5 +1,7 @@
 import { wholeMs } from '../base/clock.ts';
-import { type LockError, type LockStoreError, LocksClosedError } from '../model/errors.ts';
+import type { LockStoreError } from '../model/errors/failures.ts';
+import type { LockError } from '../model/errors/lock-error.ts';
+import { LocksClosedError } from '../model/errors/refusals.ts';
 import { pingName } from '../model/key.ts';
 import { checkOptions, milliseconds, type Rules } from '../model/validate.ts';
 import type { Runtime } from './runtime.ts';

@@ -1,4 +1,4 @@
-import { LockLimitError } from '../model/errors.ts';
+import { LockLimitError } from '../model/errors/refusals.ts';
 import type { RouteOf } from '../model/key.ts';
 import { privateOwner } from '../model/owner.ts';
 import type { Reentrant } from '../model/types.ts';

@@ -1,5 +1,7 @@
 import { onAbort } from '../base/abort-signals.ts';
-import { LockAbortedError, type LockErrorDetails, LockScopeError } from '../model/errors.ts';
+import type { LockErrorDetails } from '../model/errors/lock-error.ts';
+import { LockScopeError } from '../model/errors/mistakes.ts';
+import { LockAbortedError } from '../model/errors/refusals.ts';
 import type { Cancellation } from '../wait/task.ts';
 import { type Scope, scopeHasEnded } from './scope.ts';
 

@@ -1,6 +1,6 @@
 import type { Deferred } from '../base/deferred.ts';
 import type { Grant } from '../lease/grant.ts';
-import type { LockLostError } from '../model/errors.ts';
+import type { LockLostError } from '../model/errors/failures.ts';
 import type { LockKey, LockName } from '../model/key.ts';
 import { isAncestor } from '../model/owner.ts';
 import type { HoldRequest } from '../model/store.ts';

@@ -1,4 +1,4 @@
-import { LockAbortedError } from '../model/errors.ts';
+import { LockAbortedError } from '../model/errors/refusals.ts';
 import { acquireRules, type CheckedTrust, checkTrust, type Trust, traceRules } from '../model/options.ts';
 import { audienceRule, type SignedTrust, signatureHeader, type TraceSignatures } from '../model/signature.ts';
 import type { Trace } from '../model/types.ts';

@@ -1,8 +1,8 @@
 import { type Clock, type Instant, lastedMs, outsideRequests, type Timer } from '../base/clock.ts';
 import type { ReplyTimestamp } from '../client/granted.ts';
 import type { ReleaseTarget } from '../client/releases.ts';
-import type { LockStoreError } from '../model/errors.ts';
-import type { LockHolder } from '../model/lock-holder.ts';
+import type { LockStoreError } from '../model/errors/failures.ts';
+import type { LockHolder } from '../model/errors/lock-holder.ts';
 import type { AcquireReply } from '../model/store.ts';
 import { type Positioned, QueueProgress, retryAfterMs, type Turn } from './retry-after.ts';
 import type { AcquireTask } from './task.ts';

@@ -1,7 +1,7 @@
 import { elapsedMs, maxTimerMs, type Timer, wholeMs } from '../base/clock.ts';
 import type { InFlight } from '../base/in-flight.ts';
 import type { StoreAccess } from '../client/access.ts';
-import { LocksClosedError, LockTimeoutError } from '../model/errors.ts';
+import { LocksClosedError, LockTimeoutError } from '../model/errors/refusals.ts';
 import { eventOf } from '../model/events.ts';
 import { tooManyWaiters, typicalMs } from './refusals.ts';
 import { retryAfterMs } from './retry-after.ts';

@@ -1,7 +1,7 @@
 import type { Instant } from '../base/clock.ts';
+import type { AcquireCall } from '../client/calls.ts';
 import type { Granted } from '../client/granted.ts';
-import type { AcquireCall } from '../client/store-client.ts';
-import type { HeldBy, LockHolder } from '../model/lock-holder.ts';
+import type { HeldBy, LockHolder } from '../model/errors/lock-holder.ts';
 
 /** One acquire on its way to the store. One of `onGranted`, `onRefused` and `onFailed` is called, once. */
 export interface AcquireTask extends AcquireCall {

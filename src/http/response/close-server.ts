@@ -1,6 +1,6 @@
 import type { Server } from 'node:http';
 import { within } from '../../core/base/clock.ts';
-import { LockConfigError } from '../../core/model/errors.ts';
+import { LockConfigError } from '../../core/model/errors/mistakes.ts';
 import { checkOptions, describe, millisecondsOrZero, objectWith } from '../../core/model/validate.ts';
 import { type Locks, runtimeOf } from '../../core/runtime/locks.ts';
 import { endIdleConnections, withBusySocketsProtected } from './idle-connections.ts';

@@ -1,5 +1,5 @@
 import { asMicrotask, type Clock, pause, type Timer } from '../../core/base/clock.ts';
-import { LockStoreError } from '../../core/model/errors.ts';
+import { LockStoreError } from '../../core/model/errors/failures.ts';
 import type { CasAdapter } from './adapter.ts';
 import { CasRecord, OtherFormatError } from './record.ts';
 

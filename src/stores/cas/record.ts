@@ -1,6 +1,6 @@
 import { type LockImage, MemoryLock } from '../../core/machine/lock-state.ts';
 import type { LockHost } from '../../core/machine/operations.ts';
-import { otherFormatMessage } from '../../core/model/errors.ts';
+import { otherFormatMessage } from '../../core/model/errors/failures.ts';
 import type { HoldRequest, ReleaseReply, StoreMessage } from '../../core/model/store.ts';
 import type { CasReading } from './adapter.ts';
 

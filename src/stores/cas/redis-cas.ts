@@ -1,4 +1,5 @@
-import { LockConfigError, LockStoreError } from '../../core/model/errors.ts';
+import { LockStoreError } from '../../core/model/errors/failures.ts';
+import { LockConfigError } from '../../core/model/errors/mistakes.ts';
 import type { ServerWarning } from '../../core/model/store.ts';
 import { checkOptions } from '../../core/model/validate.ts';
 import { ConnectionPool } from '../redis/connection-pool.ts';

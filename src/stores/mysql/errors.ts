@@ -1,4 +1,4 @@
-import { LockStoreError } from '../../core/model/errors.ts';
+import { LockStoreError } from '../../core/model/errors/failures.ts';
 
 /** The server's errors if another transaction was faster: a duplicate key, a lock, a deadlock, a changed row. */
 const conflicts = new Set([1020, 1062, 1205, 1213]);

@@ -1,5 +1,5 @@
 import { inTime, systemClock } from '../../core/base/clock.ts';
-import { LockConfigError } from '../../core/model/errors.ts';
+import { LockConfigError } from '../../core/model/errors/mistakes.ts';
 import { checkOptions, text } from '../../core/model/validate.ts';
 import type { CasAdapter, CasReading } from '../cas/adapter.ts';
 import { isConflict, isLeftBehind, LeftBehindError, storeError } from './errors.ts';

@@ -1,5 +1,5 @@
 import { asMicrotask, type Clock, inTime, outsideRequests, type Timer } from '../../core/base/clock.ts';
-import { LockConfigError } from '../../core/model/errors.ts';
+import { LockConfigError } from '../../core/model/errors/mistakes.ts';
 import type { StoreListener, StoreMessage, SubscribeOptions, Unsubscribe } from '../../core/model/store.ts';
 import { storeError } from './errors.ts';
 import { ListenSession, type PostgresListener } from './listen-session.ts';

@@ -1,4 +1,5 @@
-import { LockKeyError, LockStoreError } from '../../core/model/errors.ts';
+import { LockStoreError } from '../../core/model/errors/failures.ts';
+import { LockKeyError } from '../../core/model/errors/mistakes.ts';
 
 /** The server shut down, or does not know whether the statement was applied. */
 const unclear = /^(08|57P0|58|XX|40003)/;

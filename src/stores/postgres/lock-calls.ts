@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../../core/base/clock.ts';
 import { inBackground } from '../../core/base/safely.ts';
-import type { LockStoreError } from '../../core/model/errors.ts';
+import type { LockStoreError } from '../../core/model/errors/failures.ts';
 import type { Reply } from './replies.ts';
 import { format } from './sql/schema.ts';
 import type { PostgresStatements, Statement } from './statements.ts';

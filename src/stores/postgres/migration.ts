@@ -1,5 +1,5 @@
 import { inTime, systemClock } from '../../core/base/clock.ts';
-import { LockStoreError } from '../../core/model/errors.ts';
+import { LockStoreError } from '../../core/model/errors/failures.ts';
 import { checkOptions, narrowed, type Rule, text } from '../../core/model/validate.ts';
 import { isMissing, isOtherFormat, storeError } from './errors.ts';
 import { borrow, giveBack, type PostgresPool } from './pool.ts';

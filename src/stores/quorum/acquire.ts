@@ -1,7 +1,7 @@
 import { elapsedMs, pause } from '../../core/base/clock.ts';
 import { leaseDeadline, remainingMs } from '../../core/base/deadline.ts';
 import { inBackground } from '../../core/base/safely.ts';
-import type { LockStoreError } from '../../core/model/errors.ts';
+import type { LockStoreError } from '../../core/model/errors/failures.ts';
 import type { AcquireReply, AcquireTerms, HoldRequest, ReleaseReply } from '../../core/model/store.ts';
 import { quorumError } from './errors.ts';
 import type { QuorumHold, QuorumTry } from './hold.ts';

@@ -1,4 +1,4 @@
-import { LockStoreError, type StoreOutcome } from '../../core/model/errors.ts';
+import { LockStoreError, type StoreOutcome } from '../../core/model/errors/failures.ts';
 
 /** The result of a call on one node. `restarted`: it granted, but has not been running for the longest lease. */
 export type NodeOutcome =

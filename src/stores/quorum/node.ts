@@ -1,5 +1,5 @@
 import type { Clock, Instant, Timer } from '../../core/base/clock.ts';
-import { LockStoreError } from '../../core/model/errors.ts';
+import { LockStoreError } from '../../core/model/errors/failures.ts';
 import type { AcquireReply, HoldRequest, LockStore } from '../../core/model/store.ts';
 
 /** The result of one call to one node. `failed`: the node replied with an error and did nothing. */

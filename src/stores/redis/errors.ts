@@ -1,4 +1,4 @@
-import { LockStoreError, otherFormatMessage } from '../../core/model/errors.ts';
+import { LockStoreError, otherFormatMessage } from '../../core/model/errors/failures.ts';
 import { NotSentError, type RedisDriver } from './drivers/driver.ts';
 import { hideCommand } from './drivers/hide-command.ts';
 

@@ -1,6 +1,6 @@
 import type { Link } from '../../core/base/link.ts';
 import { inBackground } from '../../core/base/safely.ts';
-import { LockConfigError } from '../../core/model/errors.ts';
+import { LockConfigError } from '../../core/model/errors/mistakes.ts';
 import type {
   AcquireReply,
   AcquireTerms,

@@ -1,4 +1,4 @@
-import type { LockStoreError } from '../../core/model/errors.ts';
+import type { LockStoreError } from '../../core/model/errors/failures.ts';
 import type { RedisCommand, RedisDriver, RedisSender } from './drivers/driver.ts';
 import { connected, storeError } from './errors.ts';
 

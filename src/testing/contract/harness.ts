@@ -1,4 +1,4 @@
-import type { StoreOutcome } from '../../core/model/errors.ts';
+import type { StoreOutcome } from '../../core/model/errors/failures.ts';
 import type { LockStore, StoreCapabilities } from '../../core/model/store.ts';
 
 /** What the contract needs to know of a store. */

@@ -1,4 +1,4 @@
-import * as errors from '../../../src/core/model/errors.ts';
+import * as errors from '../../../src/core/index.ts';
 
 const cause = new Error('ECONNREFUSED redis://user:secret@host');
 const key = 'secret-key-42';
@@ -98,7 +98,7 @@ describe.each(table)('%s', (name, build, code, status, expose, retryable) => {
     const error = build();
     expect(errors.isLockError(error)).toBe(true);
     jest.isolateModules(() => {
-      const copy = jest.requireActual<typeof errors>('../../../src/core/model/errors.ts');
+      const copy = jest.requireActual<typeof errors>('../../../src/core/index.ts');
       expect(copy.LockError).not.toBe(errors.LockError);
       expect(error).not.toBeInstanceOf(copy.LockError);
       expect(copy.isLockError(error)).toBe(true);

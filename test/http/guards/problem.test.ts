@@ -13,7 +13,7 @@ import {
 import * as express from 'reenlock/express';
 import * as koa from 'reenlock/koa';
 import type { Response } from 'supertest';
-import { problemOf } from '../../../src/core/model/problem.ts';
+import { problemOf } from '../../../src/core/model/errors/problem.ts';
 import { gate } from '../../support/gate.ts';
 import { type App, describeFrameworks, type Framework, type GuardOptions } from '../../support/http/frameworks.ts';
 import { ServerStage, type ServerStageOptions } from '../../support/http/server-stage.ts';

@@ -1,5 +1,6 @@
 import { CasStore, type CasStoreOptions } from 'reenlock/redis';
-import { LockConfigError, LockStoreError } from '../../../src/core/model/errors.ts';
+import { LockStoreError } from '../../../src/core/model/errors/failures.ts';
+import { LockConfigError } from '../../../src/core/model/errors/mistakes.ts';
 import type { StoreMessage } from '../../../src/core/model/store.ts';
 import { longMs } from '../../../src/testing/contract/harness.ts';
 import { key, StoreStage } from '../../../src/testing/contract/stage.ts';

@@ -1,6 +1,6 @@
 import { Pool } from 'pg';
 import { CasStore, PostgresCas, postgresCasTable } from 'reenlock/redis';
-import { LockConfigError } from '../../../src/core/model/errors.ts';
+import { LockConfigError } from '../../../src/core/model/errors/mistakes.ts';
 import { longMs } from '../../../src/testing/contract/harness.ts';
 import { StoreStage } from '../../../src/testing/contract/stage.ts';
 import { readDocument } from '../../docs/markdown.ts';

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { Redis } from 'ioredis';
 import { createLocks, getLock, runInTrace } from 'reenlock';
 import { CasStore, RedisCas } from 'reenlock/redis';
-import { LockConfigError } from '../../../src/core/model/errors.ts';
+import { LockConfigError } from '../../../src/core/model/errors/mistakes.ts';
 import { ConnectionPool } from '../../../src/stores/redis/connection-pool.ts';
 import { driverOf } from '../../../src/stores/redis/drivers/driver-of.ts';
 import { readDocument } from '../../docs/markdown.ts';

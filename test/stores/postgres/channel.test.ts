@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { inspect } from 'node:util';
 import { Client, type Pool } from 'pg';
-import { LockConfigError, LockStoreError } from '../../../src/core/model/errors.ts';
+import { LockStoreError } from '../../../src/core/model/errors/failures.ts';
+import { LockConfigError } from '../../../src/core/model/errors/mistakes.ts';
 import { PostgresChannel } from '../../../src/stores/postgres/channel.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { urlOf } from '../../support/postgres/server.ts';

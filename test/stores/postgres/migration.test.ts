@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { LockConfigError } from '../../../src/core/model/errors.ts';
+import { LockConfigError } from '../../../src/core/model/errors/mistakes.ts';
 import { postgresSchema } from '../../../src/stores/postgres/migration.ts';
 import { PostgresStore } from '../../../src/stores/postgres/postgres-store.ts';
 import { format, revision } from '../../../src/stores/postgres/sql/schema.ts';

@@ -1,4 +1,4 @@
-import { LockStoreError } from '../../../src/core/model/errors.ts';
+import { LockStoreError } from '../../../src/core/model/errors/failures.ts';
 import { PostgresStatements, type Statement } from '../../../src/stores/postgres/statements.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { FakePool } from '../../support/postgres/fake-pool.ts';

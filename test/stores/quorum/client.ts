@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import { LockStoreError } from '../../../src/core/model/errors.ts';
+import { LockStoreError } from '../../../src/core/model/errors/failures.ts';
 import { QuorumStore } from '../../../src/stores/quorum/quorum-store.ts';
 import { disconnectTimeout } from '../../support/redis/client.ts';
 import { OldRedisStore } from '../../support/redis/nodes.ts';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
 import { inspect } from 'node:util';
 import { Redis } from 'ioredis';
-import { LockStoreError } from '../../../src/core/model/errors.ts';
+import { LockStoreError } from '../../../src/core/model/errors/failures.ts';
 import type { StoreMessage } from '../../../src/core/model/store.ts';
 import { RedisChannel } from '../../../src/stores/redis/channel.ts';
 import { driverOf } from '../../../src/stores/redis/drivers/driver-of.ts';

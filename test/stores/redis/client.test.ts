@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { LockConfigError } from '../../../src/core/model/errors.ts';
+import { LockConfigError } from '../../../src/core/model/errors/mistakes.ts';
 import { RedisCas } from '../../../src/stores/cas/redis-cas.ts';
 import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
 import { longMs } from '../../../src/testing/contract/harness.ts';

@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import { Redis } from 'ioredis';
 import { createLocks, lock, runInTrace } from 'reenlock';
-import { LockStoreError } from '../../../src/core/model/errors.ts';
+import { LockStoreError } from '../../../src/core/model/errors/failures.ts';
 import { CasStore } from '../../../src/stores/cas/cas-store.ts';
 import { RedisCas } from '../../../src/stores/cas/redis-cas.ts';
 import { RedisStore } from '../../../src/stores/redis/redis-store.ts';

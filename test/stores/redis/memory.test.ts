@@ -1,4 +1,4 @@
-import { LockStoreError } from '../../../src/core/model/errors.ts';
+import { LockStoreError } from '../../../src/core/model/errors/failures.ts';
 import { longMs } from '../../../src/testing/contract/harness.ts';
 import { key } from '../../../src/testing/contract/stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';

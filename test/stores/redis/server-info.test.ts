@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import { LockStoreError } from '../../../src/core/model/errors.ts';
+import { LockStoreError } from '../../../src/core/model/errors/failures.ts';
 import type { StoreMessage } from '../../../src/core/model/store.ts';
 import { driverOf, type RedisClient } from '../../../src/stores/redis/drivers/driver-of.ts';
 import { IoredisDriver } from '../../../src/stores/redis/drivers/ioredis/single-driver.ts';

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import { LockStoreError } from '../../../src/core/model/errors.ts';
+import { LockStoreError } from '../../../src/core/model/errors/failures.ts';
 import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
 import { StoreStage } from '../../../src/testing/contract/stage.ts';
 import { createCertificate } from '../../support/http/certificate.ts';

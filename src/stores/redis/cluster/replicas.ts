@@ -1,5 +1,5 @@
 import { elapsedMs, systemClock } from '../../../core/base/clock.ts';
-import { LockStoreError } from '../../../core/model/errors.ts';
+import { LockStoreError } from '../../../core/model/errors/failures.ts';
 import type {
   AcquireReply,
   AcquireTerms,

@@ -1,4 +1,4 @@
-import { LockStoreError } from '../../../core/model/errors.ts';
+import { LockStoreError } from '../../../core/model/errors/failures.ts';
 import type { EdgeStore, WaitEdge } from '../../../core/model/store.ts';
 import { longMs, shortMs } from '../harness.ts';
 import { type Contract, key, type Line } from '../stage.ts';

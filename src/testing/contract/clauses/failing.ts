@@ -1,5 +1,5 @@
 import { types } from 'node:util';
-import { LockStoreError } from '../../../core/model/errors.ts';
+import { LockStoreError } from '../../../core/model/errors/failures.ts';
 import { goneMs, longMs, shortMs } from '../harness.ts';
 import { type Contract, key } from '../stage.ts';
 

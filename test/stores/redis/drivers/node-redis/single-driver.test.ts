@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { createClient, createClientPool, createCluster, createSentinel } from 'redis';
 import type { RedisClient } from 'reenlock/redis';
 import { CasStore, RedisCas } from 'reenlock/redis';
-import { LockConfigError } from '../../../../../src/core/model/errors.ts';
+import { LockConfigError } from '../../../../../src/core/model/errors/mistakes.ts';
 import { RedisStore } from '../../../../../src/stores/redis/redis-store.ts';
 import { longMs } from '../../../../../src/testing/contract/harness.ts';
 import { watchLeaks } from '../../../../support/processes/leaks.ts';

@@ -1,4 +1,4 @@
-import { inspectWith } from '../base/shown.ts';
+import { inspectWith } from '../../base/shown.ts';
 
 /** Who held a key when an acquire gave up, as far as the store said. For operators, never for clients. */
 export interface LockHolder {
