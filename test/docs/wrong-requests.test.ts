@@ -112,6 +112,14 @@ describe('What a wrong use warns of, once', () => {
       ownLine,
     ],
     [
+      'two spellings of one key in a guard',
+      mount((call) => `order:${call.params.id}`),
+      both,
+      'LOCK_KEY_SPELLING',
+      'Expected each key to be written in one way, got two of the form `order:*` on the route `GET /orders/:id` that differ only in white space, leading zeros, letter case or Unicode form: they are two locks, and nobody under one waits for the other. Normalize the value before you lock',
+      expect.stringMatching(/^See /),
+    ],
+    [
       'two spellings of one key',
       (app) =>
         app.route('/orders/:id', async (call) => call.send(await lock.run(`order:${call.params.id}`, () => 'in'))),

@@ -60,7 +60,8 @@ export function warnOnce(code: string, message: string, subject = '', siteOf?: (
   const subjects = warned.get(code) ?? new Set();
   if (subjects.has(subject) || subjects.size >= maxWarningsPerCode) return;
   warned.set(code, subjects.add(subject));
-  const [line] = siteOf?.()?.frames ?? [];
+  // A guard is called by Node, in a later turn: its warning names the route.
+  const line = siteOf?.()?.frames.find((frame) => !/\bnode:/.test(frame));
   const detail = `${line === undefined ? '' : `${line}\n`}See ${helpPage(code)}`;
   process.emitWarning(message, { type: 'ReenlockWarning', code, detail });
 }

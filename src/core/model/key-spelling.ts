@@ -1,5 +1,4 @@
-import { CallSite } from '../base/call-site.ts';
-import { processState, warnOnce } from '../base/process-state.ts';
+import { processState } from '../base/process-state.ts';
 
 /** Whether a key may have a part that can be written in two ways. Quick: it reads every key. */
 const mayVary =
@@ -16,14 +15,15 @@ const maxRemembered = 1_000;
 const maxLength = 256;
 
 /**
- * Warns if this process has locked two keys that are probably meant as one: they differ in nothing but white space around a part,
- * leading zeros, the Unicode form, or the case of their first word, a UUID or an e-mail address. Most keys cost one look. Only
- * keys that are not in their plain spelling are remembered: the plain one is found when it comes after that.
+ * Returns the plain spelling of a key if this process has locked another spelling of it, probably meant as the same key. The two
+ * differ in nothing but white space around a part, leading zeros, the Unicode form, or the case of their first word, a UUID or an
+ * e-mail address. Most keys cost one look. Only keys that are not in their plain spelling are remembered: the plain one is found
+ * when it comes after that.
  */
-export function warnOfSpellings(key: string, category: string | undefined, formOf: (key: string) => string): void {
+export function spelledOtherwise(key: string, category: string | undefined): string | undefined {
   const { spellings } = processState();
   const plain = key.length <= maxLength && mayVary.test(key) ? plainSpelling(key) : key;
-  if (plain === key && spellings.size === 0) return;
+  if (plain === key && spellings.size === 0) return undefined;
   const id = `${category ?? ''}|${plain}`;
   const other = spellings.get(id);
   if (plain !== key && other !== key) {
@@ -32,14 +32,7 @@ export function warnOfSpellings(key: string, category: string | undefined, formO
     spellings.set(id, key);
     if (spellings.size > maxRemembered) spellings.delete(spellings.keys().next().value as string);
   }
-  if (other === undefined || other === key) return;
-  const form = formOf(plain);
-  warnOnce(
-    'LOCK_KEY_SPELLING',
-    `Expected each key to be written in one way, got two of the form \`${form}\` that differ only in white space, leading zeros, letter case or Unicode form: they are two locks, and nobody under one waits for the other. Normalize the value before you lock`,
-    form,
-    () => new CallSite(warnOfSpellings),
-  );
+  return other === undefined || other === key ? undefined : plain;
 }
 
 function plainSpelling(key: string): string {

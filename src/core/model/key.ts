@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { CallSite } from '../base/call-site.ts';
 import { warnOnce } from '../base/process-state.ts';
 import { LockConfigError, LockKeyError } from './errors/mistakes.ts';
-import { warnOfSpellings } from './key-spelling.ts';
+import { spelledOtherwise } from './key-spelling.ts';
 
 /** One key: `42`, `42n` and `'42'` are the same. */
 export type LockKey = string | number | bigint;
@@ -172,7 +172,16 @@ export function checkedName(
       route === undefined ? () => new CallSite(checkedName) : undefined,
     );
   }
-  warnOfSpellings(name.key, category, formOf);
+  const plain = spelledOtherwise(name.key, category);
+  if (plain !== undefined) {
+    const form = formOf(plain);
+    warnOnce(
+      'LOCK_KEY_SPELLING',
+      `Expected each key to be written in one way, got two of the form \`${form}\`${onRoute(routeOf?.())} that differ only in white space, leading zeros, letter case or Unicode form: they are two locks, and nobody under one waits for the other. Normalize the value before you lock`,
+      form,
+      () => new CallSite(checkedName),
+    );
+  }
   return name;
 }
 
