@@ -180,7 +180,7 @@ export const renewalThatRecreates: ScriptBug = {
   code: 'if onlyId ~= hold then',
   instead: `if onlyId ~= hold then
   local untilMs = nowMs + leaseMs
-  redis.call('HSET', lock, 'ends', untilMs, 'hold', hold, 'owner', 'owner', 'process', 'process')
+  redis.call('HSET', KEYS[1], 'ends', untilMs, 'hold', hold, 'owner', 'owner', 'process', 'process')
   return {'renewed', nowMs, untilMs}
 end
 if onlyId ~= hold then`,

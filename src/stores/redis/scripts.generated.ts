@@ -3,14 +3,13 @@ import type { RedisScript } from './scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: 'c9761810f2ce608dc61f6b042946e35dcf137060',
+  sha1: '16a8db8054da5b86bae527557f24c6f18f68ef6e',
   source: `local process, owner, hold, mode, ttlMs, least = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[6], tonumber(ARGV[8] or 0)
-local lock, holds, leases, queue, waiters, tombstones = unpack(KEYS)
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
 local nowMs = math.floor(nowUs / 1000)
 local format, fence, ends, queued, buriedMs, onlyId = unpack(redis.call(
-'HMGET', lock, 'format', 'fence', 'ends', 'queued', 'tombstones', 'hold'
+'HMGET', KEYS[1], 'format', 'fence', 'ends', 'queued', 'tombstones', 'hold'
 ))
 if format and format ~= '1' then return redis.error_reply('RLFORMAT the lock is of another format') end
 local count, claims, onlyOwner, onlyProcess, leastMode = 0, 0, nil, nil, nil
@@ -18,27 +17,27 @@ local endMs = nowMs + ARGV[5]
 if not ends and not queued and not buriedMs then
 local last = tonumber(fence or 0)
 local raised = math.max(nowUs, last + 1, least)
-fence = string.format('%.0f', raised)
+fence = raised == nowUs and time[1] .. string.sub('00000' .. time[2], -6) or string.format('%.0f', raised)
 if claims == 1 then
 redis.call(
-'HSET', lock, 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process, 'mode', mode, 'claims', '1'
+'HSET', KEYS[1], 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process, 'mode', mode, 'claims', '1'
 )
 else
 redis.call(
-'HSET', lock, 'format', '1', 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process
+'HSET', KEYS[1], 'format', '1', 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process
 )
-if mode ~= 'write' then redis.call('HSET', lock, 'mode', mode) end
+if mode ~= 'write' then redis.call('HSET', KEYS[1], 'mode', mode) end
 end
 count, ends, onlyId, onlyOwner, onlyProcess, leastMode = 1, endMs, hold, owner, process, mode
 if raised ~= nowUs or math.floor(last / 6e7) ~= math.floor(raised / 6e7) or endMs - nowMs > 4e4 then
 local untilMs = endMs
 local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
-redis.call('PEXPIRE', lock, keepMs)
+redis.call('PEXPIRE', KEYS[1], keepMs)
 end
 if raised == nowUs then return fence end
 return {'granted', nowMs, fence, endMs, 0, 0, 0}
 end
-if buriedMs and tonumber(buriedMs) > nowMs and tonumber(redis.call('ZSCORE', tombstones, hold) or 0) > nowMs then
+if buriedMs and tonumber(buriedMs) > nowMs and tonumber(redis.call('ZSCORE', KEYS[6], hold) or 0) > nowMs then
 return {'cancelled', nowMs}
 end
 local mayQueue, claimMs, priority, maxWaiters, livenessMs, channels = string.match(
@@ -49,7 +48,7 @@ local isStale = false
 ends = tonumber(ends or 0)
 if ends > 0 then
 onlyOwner, onlyProcess, leastMode, claims, several, isMixed, grants = unpack(redis.call(
-'HMGET', lock, 'owner', 'process', 'mode', 'claims', 'holds', 'mixed', 'grants'
+'HMGET', KEYS[1], 'owner', 'process', 'mode', 'claims', 'holds', 'mixed', 'grants'
 ))
 count = tonumber(several or 1)
 else
@@ -57,7 +56,7 @@ onlyId = nil
 end
 leastMode, claims = leastMode or 'write', tonumber(claims or 0)
 local function done(reply)
-if isStale then redis.call('DEL', holds, leases) end
+if isStale then redis.call('DEL', KEYS[2], KEYS[3]) end
 return reply
 end
 local function limitOf(mode)
@@ -77,10 +76,10 @@ local function isAncestor(ancestor, owner)
 return ancestor == owner or #ancestor < #owner and string.sub(owner, 1, #ancestor + 1) == ancestor .. '/'
 end
 local function hasExpired()
-return count > 0 and (ends <= nowMs or several and redis.call('ZCOUNT', leases, '-inf', nowMs) > 0)
+return count > 0 and (ends <= nowMs or several and redis.call('ZCOUNT', KEYS[3], '-inf', nowMs) > 0)
 end
 local function readHold(id)
-if several then return redis.call('HGET', holds, 'h:' .. id) end
+if several then return redis.call('HGET', KEYS[2], 'h:' .. id) end
 if not id or id ~= onlyId then return nil end
 return onlyProcess .. ' ' .. onlyOwner .. ' ' .. leastMode .. ' ' .. fence .. ' 1' .. (claims > 0 and ' claim' or '')
 end
@@ -89,7 +88,7 @@ if not several then
 if count == 0 or not isAncestor(onlyOwner, owner) then return 0, 0, 0, readHold(id) end
 return 1, #fieldsOf('', onlyOwner, {}), onlyOwner == owner and 1 or 0, readHold(id)
 end
-local found = redis.call('HMGET', holds, unpack(fieldsOf('o:', owner, {'h:' .. (id or '')})))
+local found = redis.call('HMGET', KEYS[2], unpack(fieldsOf('o:', owner, {'h:' .. (id or '')})))
 local sum, depth = 0, 0
 for i = 2, #found do
 if found[i] then sum, depth = sum + found[i], i - 1 end
@@ -103,7 +102,7 @@ return family - 1, number - 1
 end
 local function listHolds(from, to, most)
 local ids, list = count > 0 and {onlyId, ends} or {}, {}
-if several then ids = redis.call('ZRANGE', leases, from, to, 'BYSCORE', 'LIMIT', 0, most, 'WITHSCORES') end
+if several then ids = redis.call('ZRANGE', KEYS[3], from, to, 'BYSCORE', 'LIMIT', 0, most, 'WITHSCORES') end
 for i = 1, #ids, 2 do
 local process, owner, mode, number, claim = string.match(readHold(ids[i]) or '', '^([^ ]+) ([^ ]+) ([^ ]+) %d+ (%d+)(.*)$')
 list[#list + 1] = process and {
@@ -116,7 +115,7 @@ end
 local isCluster = string.find(channels, '{', 1, true)
 local granted, taken, handsOff, tellGranted, handOffWithin = {}, {}, true, nil, nil
 local function readWaiter(id)
-local text = redis.call('HGET', waiters, 'w:' .. id) or '- - write 0 0 0'
+local text = redis.call('HGET', KEYS[5], 'w:' .. id) or '- - write 0 0 0'
 local process, owner, mode, claimMs, priority, sinceUs = string.match(text, '^([^ ]+) ([^ ]+) ([^ ]+) (%d+) ([^ ]+) (%d+)$')
 return {
 id = id, process = process, owner = owner, mode = mode, endMs = nowMs + claimMs, isClaim = true,
@@ -125,10 +124,10 @@ priority = priority, sinceUs = sinceUs,
 end
 local function readFamily(waiter)
 waiter.fields = fieldsOf('c:', waiter.owner, {'p:' .. waiter.process})
-waiter.said = redis.call('HMGET', waiters, unpack(waiter.fields))
+waiter.said = redis.call('HMGET', KEYS[5], unpack(waiter.fields))
 end
 local function setState(name, known, state)
-redis.call('HSET', waiters, 'p:' .. name, (string.gsub(known, ' %a+', ' ' .. state, 1)))
+redis.call('HSET', KEYS[5], 'p:' .. name, (string.gsub(known, ' %a+', ' ' .. state, 1)))
 end
 local function placeOf(sinceUs, priority, front)
 if priority == '0' and front == 0 then return sinceUs end
@@ -136,35 +135,35 @@ return sinceUs - priority * 1e7 - front * 1e14
 end
 local function dequeue(id, fields, said)
 local over = {'w:' .. id}
-redis.call('ZREM', queue, id)
+redis.call('ZREM', KEYS[4], id)
 for i = 2, #fields do
 if tonumber(said[i] or 1) > 1 then
-redis.call('HINCRBY', waiters, fields[i], '-1')
+redis.call('HINCRBY', KEYS[5], fields[i], '-1')
 else
 over[#over + 1] = fields[i]
 end
 end
-redis.call('HDEL', waiters, unpack(over))
+redis.call('HDEL', KEYS[5], unpack(over))
 end
 local function sweep()
-redis.call('DEL', waiters)
-redis.call('HDEL', lock, 'queued')
+redis.call('DEL', KEYS[5])
+redis.call('HDEL', KEYS[1], 'queued')
 queued = false
 end
 local function listenersOf(name)
-local number, server = redis.pcall('PUBSUB', 'SHARDNUMSUB', lock .. ':' .. name)[2], redis.pcall('CLUSTER', 'MYID')
+local number, server = redis.pcall('PUBSUB', 'SHARDNUMSUB', KEYS[1] .. ':' .. name)[2], redis.pcall('CLUSTER', 'MYID')
 return number or 0, type(server) == 'string' and ' ' .. server or ''
 end
 if hasExpired() then
 local function clear()
-redis.call('HDEL', lock, 'ends', 'hold', 'owner', 'process', 'mode', 'claims', 'holds', 'grants', 'mixed')
+redis.call('HDEL', KEYS[1], 'ends', 'hold', 'owner', 'process', 'mode', 'claims', 'holds', 'grants', 'mixed')
 isStale = isStale or several
 count, ends, claims, several, isMixed, onlyId, grants, leastMode = 0, 0, 0, nil, nil, nil, nil, 'write'
 end
 local function findLeast()
 local most = 0
 leastMode = 'read'
-for _, text in ipairs(redis.call('HVALS', holds)) do
+for _, text in ipairs(redis.call('HVALS', KEYS[2])) do
 local mode = string.match(text, '^[^ ]+ [^ ]+ ([^ ]+)')
 if mode then
 most = math.max(most, limitOf(mode))
@@ -172,24 +171,24 @@ if limitOf(mode) < limitOf(leastMode) then leastMode = mode end
 end
 end
 isMixed = most > limitOf(leastMode)
-redis.call('HSET', lock, 'mode', leastMode)
-if not isMixed then redis.call('HDEL', lock, 'mixed') end
+redis.call('HSET', KEYS[1], 'mode', leastMode)
+if not isMixed then redis.call('HDEL', KEYS[1], 'mixed') end
 end
 local function remove(id, owner, isClaim, number)
 if count == 1 then return clear() end
-redis.call('ZREM', leases, id)
-if (number or redis.call('HGET', holds, 'o:' .. owner)) == '1' then
-redis.call('HDEL', holds, 'h:' .. id, 'o:' .. owner)
+redis.call('ZREM', KEYS[3], id)
+if (number or redis.call('HGET', KEYS[2], 'o:' .. owner)) == '1' then
+redis.call('HDEL', KEYS[2], 'h:' .. id, 'o:' .. owner)
 else
-redis.call('HDEL', holds, 'h:' .. id)
-redis.call('HINCRBY', holds, 'o:' .. owner, '-1')
+redis.call('HDEL', KEYS[2], 'h:' .. id)
+redis.call('HINCRBY', KEYS[2], 'o:' .. owner, '-1')
 end
-local _, latest = unpack(redis.call('ZRANGE', leases, '-1', '-1', 'WITHSCORES'))
+local _, latest = unpack(redis.call('ZRANGE', KEYS[3], '-1', '-1', 'WITHSCORES'))
 count, ends = count - 1, tonumber(latest or ends)
-redis.call('HSET', lock, 'holds', count, 'ends', ends)
+redis.call('HSET', KEYS[1], 'holds', count, 'ends', ends)
 if isClaim then
 claims = claims - 1
-redis.call('HSET', lock, 'claims', claims)
+redis.call('HSET', KEYS[1], 'claims', claims)
 end
 if isMixed then findLeast() end
 end
@@ -199,7 +198,7 @@ local ended = listHolds('-inf', nowMs, count)
 if #ended > 0 and ends <= nowMs then clear() end
 for _, hold in ipairs(ended) do
 if count > 0 then remove(hold.id, hold.owner, hold.isClaim) end
-local known = hold.isClaim and queued and redis.call('HGET', waiters, 'p:' .. hold.process)
+local known = hold.isClaim and queued and redis.call('HGET', KEYS[5], 'p:' .. hold.process)
 if known then setState(hold.process, known, 'suspended') end
 end
 return ended
@@ -207,7 +206,7 @@ end
 dropExpired()
 end
 local fields = fieldsOf('c:', owner, {'p:' .. process})
-local said = queued and redis.call('HMGET', waiters, 'w:' .. hold, unpack(fields)) or {false}
+local said = queued and redis.call('HMGET', KEYS[5], 'w:' .. hold, unpack(fields)) or {false}
 local isWaiting = table.remove(said, 1)
 local function markLive()
 local untilMs, state, before = string.match(said[1] or '0 live', '^(%d+) (%a+)(.*)$')
@@ -220,11 +219,11 @@ elseif mark == before and untilMs - nowMs >= tonumber(livenessMs) then
 return
 end
 local spanMs = math.ceil(livenessMs * 1.1)
-if isWaiting then redis.call('HDEL', lock, '') end
-redis.call('HSET', waiters, 'p:' .. process, string.format('%.0f %s', math.max(nowMs + spanMs, untilMs), state .. mark))
-if redis.call('PTTL', waiters) >= spanMs then return end
-redis.call('PEXPIRE', queue, 2 * spanMs)
-redis.call('PEXPIRE', waiters, 2 * spanMs)
+if isWaiting then redis.call('HDEL', KEYS[1], '') end
+redis.call('HSET', KEYS[5], 'p:' .. process, string.format('%.0f %s', math.max(nowMs + spanMs, untilMs), state .. mark))
+if redis.call('PTTL', KEYS[5]) >= spanMs then return end
+redis.call('PEXPIRE', KEYS[4], 2 * spanMs)
+redis.call('PEXPIRE', KEYS[5], 2 * spanMs)
 end
 local family, depth, number, isHeld = familyOf(owner, hold)
 local isPoll, reply = isWaiting or isHeld, nil
@@ -233,7 +232,7 @@ if family > 0 or count == 0 or limitOf(leastMode) > 1 or queued == 'front' then
 local isBlocked = false
 local function branchesBeside(owner)
 local others, above, number = {}, {}, 0
-for _, field in ipairs(redis.call('HKEYS', holds)) do
+for _, field in ipairs(redis.call('HKEYS', KEYS[2])) do
 local other = string.match(field, '^o:(.*)$')
 if other and not isAncestor(other, owner) then
 others[#others + 1] = other
@@ -254,7 +253,7 @@ local function sharesFence(hold, family)
 local limit = limitOf(hold.mode)
 if hold.fence or hold.mode == 'read' then return true end
 if family == 0 or limitOf(leastMode) > limit or limit == 1 or not isMixed then return family > 0 and limitOf(leastMode) <= limit end
-for _, text in ipairs(redis.call('HVALS', holds)) do
+for _, text in ipairs(redis.call('HVALS', KEYS[2])) do
 local other, mode = string.match(text, '^[^ ]+ ([^ ]+) ([^ ]+)')
 if other and isAncestor(other, hold.owner) and limitOf(mode) <= limit then return true end
 end
@@ -263,19 +262,19 @@ end
 local function addBeside(hold, number)
 grants = (grants or 0) + 1
 local text = table.concat({hold.process, hold.owner, hold.mode, hold.fence or fence, grants, hold.isClaim and 'claim' or nil}, ' ')
-redis.call('HSET', holds, 'h:' .. hold.id, text, 'o:' .. hold.owner, number)
-redis.call('ZADD', leases, hold.endMs, hold.id)
+redis.call('HSET', KEYS[2], 'h:' .. hold.id, text, 'o:' .. hold.owner, number)
+redis.call('ZADD', KEYS[3], hold.endMs, hold.id)
 end
 local function moveBeside()
-local fields, ids = isStale and redis.call('HKEYS', holds) or {}, isStale and redis.call('ZRANGE', leases, 0, -1) or {}
+local fields, ids = isStale and redis.call('HKEYS', KEYS[2]) or {}, isStale and redis.call('ZRANGE', KEYS[3], 0, -1) or {}
 addBeside({id = onlyId, process = onlyProcess, owner = onlyOwner, mode = leastMode, isClaim = claims > 0, endMs = ends}, 1)
 for _, field in ipairs(fields) do
-if field ~= 'h:' .. onlyId and field ~= 'o:' .. onlyOwner then redis.call('HDEL', holds, field) end
+if field ~= 'h:' .. onlyId and field ~= 'o:' .. onlyOwner then redis.call('HDEL', KEYS[2], field) end
 end
 for _, id in ipairs(ids) do
-if id ~= onlyId then redis.call('ZREM', leases, id) end
+if id ~= onlyId then redis.call('ZREM', KEYS[3], id) end
 end
-redis.call('HDEL', lock, 'hold', 'owner', 'process')
+redis.call('HDEL', KEYS[1], 'hold', 'owner', 'process')
 several, isStale = true, false
 end
 local function grantBeside(hold, family, number)
@@ -287,26 +286,26 @@ fence, isKept = string.format('%.0f', raised), isKept and raised == nowUs
 end
 count, ends = count + 1, math.max(ends, hold.endMs)
 addBeside(hold, number + 1)
-redis.call('HSET', lock, 'fence', fence, 'ends', ends, 'holds', count, 'grants', grants)
+redis.call('HSET', KEYS[1], 'fence', fence, 'ends', ends, 'holds', count, 'grants', grants)
 if hold.isClaim then
 claims = claims + 1
-redis.call('HSET', lock, 'claims', claims)
+redis.call('HSET', KEYS[1], 'claims', claims)
 end
-if wanted ~= most then isMixed = redis.call('HSET', lock, 'mixed', 1) end
+if wanted ~= most then isMixed = redis.call('HSET', KEYS[1], 'mixed', 1) end
 if wanted < most then
 leastMode = hold.mode
-redis.call('HSET', lock, 'mode', leastMode)
+redis.call('HSET', KEYS[1], 'mode', leastMode)
 end
 if isKept then return end
 local untilMs = ends
 local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
-redis.call('PEXPIRE', lock, keepMs)
-redis.call('PEXPIRE', holds, keepMs)
-redis.call('PEXPIRE', leases, keepMs)
+redis.call('PEXPIRE', KEYS[1], keepMs)
+redis.call('PEXPIRE', KEYS[2], keepMs)
+redis.call('PEXPIRE', KEYS[3], keepMs)
 end
 if queued then
 local function tell(name, message)
-local heard = isCluster and tonumber(redis.pcall('SPUBLISH', lock .. ':' .. name, message))
+local heard = isCluster and tonumber(redis.pcall('SPUBLISH', KEYS[1] .. ':' .. name, message))
 if not heard or heard == 0 then redis.call('PUBLISH', channels .. name, message) end
 end
 tellGranted = function(from)
@@ -333,7 +332,7 @@ else
 isDeaf = redis.call('PUBSUB', 'NUMSUB', channels .. name)[2] == 0
 end
 if not isDeaf then return 'live' end
-redis.call('HDEL', lock, '')
+redis.call('HDEL', KEYS[1], '')
 setState(name, known, 'suspended')
 return 'passed'
 end
@@ -341,7 +340,8 @@ local function nextLive()
 while true do
 if not page[at] and not isLast then
 local size = seen == 0 and 1 or 64
-page, at = redis.call('ZRANGE', queue, passed, passed + size), 1
+page = seen == 0 and redis.call('ZRANGE', KEYS[4], '0', '1') or redis.call('ZRANGE', KEYS[4], passed, passed + size)
+at = 1
 isLast, page[size + 1] = not page[size + 1], nil
 end
 local id = page[at]
@@ -363,7 +363,7 @@ if passed == 0 then sweep() end
 end
 local mayHandOff = handsOff and (count == 0 or limitOf(leastMode) > 1)
 if handsOff and not mayHandOff and queued == 'front' then
-local id, place = unpack(redis.call('ZRANGE', queue, '0', '0', 'WITHSCORES'))
+local id, place = unpack(redis.call('ZRANGE', KEYS[4], '0', '0', 'WITHSCORES'))
 local waiter = id and readWaiter(id)
 mayHandOff = id and tonumber(place) < tonumber(placeOf(waiter.sinceUs, waiter.priority, 0))
 end
@@ -377,22 +377,22 @@ if owed[process] then setState(process, owed[process], 'live') end
 claims = 1
 local last = tonumber(fence or 0)
 local raised = math.max(nowUs, last + 1, least)
-fence = string.format('%.0f', raised)
+fence = raised == nowUs and time[1] .. string.sub('00000' .. time[2], -6) or string.format('%.0f', raised)
 if claims == 1 then
 redis.call(
-'HSET', lock, 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process, 'mode', mode, 'claims', '1'
+'HSET', KEYS[1], 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process, 'mode', mode, 'claims', '1'
 )
 else
 redis.call(
-'HSET', lock, 'format', '1', 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process
+'HSET', KEYS[1], 'format', '1', 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process
 )
-if mode ~= 'write' then redis.call('HSET', lock, 'mode', mode) end
+if mode ~= 'write' then redis.call('HSET', KEYS[1], 'mode', mode) end
 end
 count, ends, onlyId, onlyOwner, onlyProcess, leastMode = 1, endMs, hold, owner, process, mode
 if raised ~= nowUs or math.floor(last / 6e7) ~= math.floor(raised / 6e7) or endMs - nowMs > 4e4 then
 local untilMs = endMs
 local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
-redis.call('PEXPIRE', lock, keepMs)
+redis.call('PEXPIRE', KEYS[1], keepMs)
 end
 granted[1], taken[hold] = first, true
 goesOn = limitOf(mode) > 1 or tonumber(first.said[#first.said] or 0) > 1
@@ -405,9 +405,9 @@ granted[#granted + 1], taken[waiter.id] = waiter, true
 grantBeside(waiter, family, number)
 end
 local function within(owner)
-local left, found, from = tonumber(redis.call('HGET', waiters, 'c:' .. owner) or 0), {}, 0
+local left, found, from = tonumber(redis.call('HGET', KEYS[5], 'c:' .. owner) or 0), {}, 0
 while left > 0 and from < 4096 do
-local ids = redis.call('ZRANGE', queue, from, from + 64 - 1)
+local ids = redis.call('ZRANGE', KEYS[4], from, from + 64 - 1)
 if #ids == 0 then break end
 for _, id in ipairs(ids) do
 local waiter = readWaiter(id)
@@ -421,7 +421,7 @@ return found
 end
 handOffWithin = function(owner)
 local nested, left = within(owner), {}
-local size = #nested > 0 and redis.call('ZCARD', queue)
+local size = #nested > 0 and redis.call('ZCARD', KEYS[4])
 for _, waiter in ipairs(nested) do
 local family, _, number = familyOf(waiter.owner)
 if admits(waiter.owner, waiter.mode, family) then
@@ -433,8 +433,8 @@ end
 end
 for _, waiter in ipairs(left) do
 local _, depth = familyOf(waiter.owner)
-redis.call('ZADD', queue, 'LT', placeOf(waiter.sinceUs, waiter.priority, depth), waiter.id)
-redis.call('HSET', lock, 'queued', 'front')
+redis.call('ZADD', KEYS[4], 'LT', placeOf(waiter.sinceUs, waiter.priority, depth), waiter.id)
+redis.call('HSET', KEYS[1], 'queued', 'front')
 queued = 'front'
 end
 if #nested > 0 then page, at, isLast, passed = {}, 1, size + #left == #nested, 0 end
@@ -457,23 +457,23 @@ isBlocked = next and not (next == true and isWaiting)
 if not queued then said = {} end
 if #granted > 0 then
 family, depth, number, isHeld = familyOf(owner, hold)
-if queued then said = redis.call('HMGET', waiters, unpack(fields)) end
+if queued then said = redis.call('HMGET', KEYS[5], unpack(fields)) end
 end
 end
 if not isHeld and isBlocked and family == 0 and not isWaiting and mayQueue == '1' and admits(owner, mode, family) then
-local _, first = unpack(redis.call('ZRANGE', queue, '0', '0', 'WITHSCORES'))
-isBlocked = redis.call('ZCARD', queue) >= tonumber(maxWaiters) or tonumber(placeOf(nowUs, priority, 0)) >= tonumber(first)
+local _, first = unpack(redis.call('ZRANGE', KEYS[4], '0', '0', 'WITHSCORES'))
+isBlocked = redis.call('ZCARD', KEYS[4]) >= tonumber(maxWaiters) or tonumber(placeOf(nowUs, priority, 0)) >= tonumber(first)
 if not isBlocked then markLive() end
 end
 if isHeld then
 if count == 1 and least > tonumber(fence) then
 fence = ARGV[8]
-redis.call('HSET', lock, 'fence', fence)
+redis.call('HSET', KEYS[1], 'fence', fence)
 local untilMs = ends
 local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
-redis.call('PEXPIRE', lock, keepMs)
+redis.call('PEXPIRE', KEYS[1], keepMs)
 end
-endMs = several and tonumber(redis.call('ZSCORE', leases, hold) or ends) or ends
+endMs = several and tonumber(redis.call('ZSCORE', KEYS[3], hold) or ends) or ends
 reply = {'granted', nowMs, fence, endMs, string.find(isHeld, ' claim', 1, true) and 1 or 0, family - 1, number - 1}
 elseif admits(owner, mode, family) and (family > 0 or not isBlocked) then
 if isWaiting then dequeue(hold, fields, said) end
@@ -483,22 +483,22 @@ grantBeside(own, family, number)
 else
 local last = tonumber(fence or 0)
 local raised = math.max(nowUs, last + 1, least)
-fence = string.format('%.0f', raised)
+fence = raised == nowUs and time[1] .. string.sub('00000' .. time[2], -6) or string.format('%.0f', raised)
 if claims == 1 then
 redis.call(
-'HSET', lock, 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process, 'mode', mode, 'claims', '1'
+'HSET', KEYS[1], 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process, 'mode', mode, 'claims', '1'
 )
 else
 redis.call(
-'HSET', lock, 'format', '1', 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process
+'HSET', KEYS[1], 'format', '1', 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process
 )
-if mode ~= 'write' then redis.call('HSET', lock, 'mode', mode) end
+if mode ~= 'write' then redis.call('HSET', KEYS[1], 'mode', mode) end
 end
 count, ends, onlyId, onlyOwner, onlyProcess, leastMode = 1, endMs, hold, owner, process, mode
 if raised ~= nowUs or math.floor(last / 6e7) ~= math.floor(raised / 6e7) or endMs - nowMs > 4e4 then
 local untilMs = endMs
 local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
-redis.call('PEXPIRE', lock, keepMs)
+redis.call('PEXPIRE', KEYS[1], keepMs)
 end
 end
 family, number = family + 1, number + 1
@@ -513,8 +513,8 @@ reply = {'granted', nowMs, fence, endMs, 0, family - 1, number - 1}
 end
 end
 if not reply then
-local position = isWaiting and redis.call('ZRANK', queue, hold) or queued and redis.call('ZCARD', queue) or 0
-local status, isNewestLost = 'queued', ARGV[9] and redis.call('HEXISTS', waiters, 'w:' .. ARGV[9]) == 0
+local position = isWaiting and redis.call('ZRANK', KEYS[4], hold) or queued and redis.call('ZCARD', KEYS[4]) or 0
+local status, isNewestLost = 'queued', ARGV[9] and redis.call('HEXISTS', KEYS[5], 'w:' .. ARGV[9]) == 0
 if not isWaiting and family > 0 and limitOf(mode) < limitOf(leastMode) then
 status = 'conflict'
 elseif mayQueue == '0' then
@@ -522,24 +522,24 @@ status = 'refused'
 elseif not isWaiting and position >= tonumber(maxWaiters) then
 status = 'full'
 elseif not isWaiting then
-if not queued and redis.call('ZCARD', queue) > 0 then
-redis.call('DEL', queue, waiters)
+if not queued and redis.call('ZCARD', KEYS[4]) > 0 then
+redis.call('DEL', KEYS[4], KEYS[5])
 elseif queued and position == 0 then
-redis.call('DEL', waiters)
+redis.call('DEL', KEYS[5])
 said = {}
 end
-local sinceUs = string.format('%.0f', nowUs)
-redis.call('ZADD', queue, placeOf(sinceUs, priority, depth), hold)
+local sinceUs = time[1] .. string.sub('00000' .. time[2], -6)
+redis.call('ZADD', KEYS[4], placeOf(sinceUs, priority, depth), hold)
 local changes = {'w:' .. hold, process .. ' ' .. owner .. ' ' .. mode .. ' ' .. claimMs .. ' ' .. priority .. ' ' .. sinceUs}
 for i = 2, #fields do
 changes[#changes + 1] = fields[i]
-changes[#changes + 1] = (said[i] or 0) + 1
+changes[#changes + 1] = said[i] and said[i] + 1 or '1'
 end
-redis.call('HSET', waiters, unpack(changes))
+redis.call('HSET', KEYS[5], unpack(changes))
 markLive()
 local flag = (depth > 0 or queued == 'front') and 'front' or 'yes'
-if flag ~= queued then redis.call('HSET', lock, 'queued', flag) end
-position = redis.call('ZRANK', queue, hold)
+if flag ~= queued then redis.call('HSET', KEYS[1], 'queued', flag) end
+position = redis.call('ZRANK', KEYS[4], hold)
 end
 reply = {status, nowMs, ends, position, isWaiting and 0 or 1, isNewestLost and 1 or 0}
 end
@@ -603,14 +603,13 @@ return {}`,
 
 export const forceRelease: RedisScript = {
   name: 'force-release',
-  sha1: 'a036c0a9bba102a04bba8efdb08a2c3d75881748',
+  sha1: '5610353420a28865205c1191bb44198fe35724b7',
   source: `local ttlMs, channels, process, hold = ARGV[2], ARGV[3], '', ''
-local lock, holds, leases, queue, waiters, tombstones = unpack(KEYS)
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
 local nowMs = math.floor(nowUs / 1000)
 local format, fence, ends, queued, buriedMs, onlyId = unpack(redis.call(
-'HMGET', lock, 'format', 'fence', 'ends', 'queued', 'tombstones', 'hold'
+'HMGET', KEYS[1], 'format', 'fence', 'ends', 'queued', 'tombstones', 'hold'
 ))
 if format and format ~= '1' then return redis.error_reply('RLFORMAT the lock is of another format') end
 local count, claims, onlyOwner, onlyProcess, leastMode = 0, 0, nil, nil, nil
@@ -619,7 +618,7 @@ local isStale = false
 ends = tonumber(ends or 0)
 if ends > 0 then
 onlyOwner, onlyProcess, leastMode, claims, several, isMixed, grants = unpack(redis.call(
-'HMGET', lock, 'owner', 'process', 'mode', 'claims', 'holds', 'mixed', 'grants'
+'HMGET', KEYS[1], 'owner', 'process', 'mode', 'claims', 'holds', 'mixed', 'grants'
 ))
 count = tonumber(several or 1)
 else
@@ -627,7 +626,7 @@ onlyId = nil
 end
 leastMode, claims = leastMode or 'write', tonumber(claims or 0)
 local function done(reply)
-if isStale then redis.call('DEL', holds, leases) end
+if isStale then redis.call('DEL', KEYS[2], KEYS[3]) end
 return reply
 end
 local function limitOf(mode)
@@ -647,10 +646,10 @@ local function isAncestor(ancestor, owner)
 return ancestor == owner or #ancestor < #owner and string.sub(owner, 1, #ancestor + 1) == ancestor .. '/'
 end
 local function hasExpired()
-return count > 0 and (ends <= nowMs or several and redis.call('ZCOUNT', leases, '-inf', nowMs) > 0)
+return count > 0 and (ends <= nowMs or several and redis.call('ZCOUNT', KEYS[3], '-inf', nowMs) > 0)
 end
 local function readHold(id)
-if several then return redis.call('HGET', holds, 'h:' .. id) end
+if several then return redis.call('HGET', KEYS[2], 'h:' .. id) end
 if not id or id ~= onlyId then return nil end
 return onlyProcess .. ' ' .. onlyOwner .. ' ' .. leastMode .. ' ' .. fence .. ' 1' .. (claims > 0 and ' claim' or '')
 end
@@ -659,7 +658,7 @@ if not several then
 if count == 0 or not isAncestor(onlyOwner, owner) then return 0, 0, 0, readHold(id) end
 return 1, #fieldsOf('', onlyOwner, {}), onlyOwner == owner and 1 or 0, readHold(id)
 end
-local found = redis.call('HMGET', holds, unpack(fieldsOf('o:', owner, {'h:' .. (id or '')})))
+local found = redis.call('HMGET', KEYS[2], unpack(fieldsOf('o:', owner, {'h:' .. (id or '')})))
 local sum, depth = 0, 0
 for i = 2, #found do
 if found[i] then sum, depth = sum + found[i], i - 1 end
@@ -673,7 +672,7 @@ return family - 1, number - 1
 end
 local function listHolds(from, to, most)
 local ids, list = count > 0 and {onlyId, ends} or {}, {}
-if several then ids = redis.call('ZRANGE', leases, from, to, 'BYSCORE', 'LIMIT', 0, most, 'WITHSCORES') end
+if several then ids = redis.call('ZRANGE', KEYS[3], from, to, 'BYSCORE', 'LIMIT', 0, most, 'WITHSCORES') end
 for i = 1, #ids, 2 do
 local process, owner, mode, number, claim = string.match(readHold(ids[i]) or '', '^([^ ]+) ([^ ]+) ([^ ]+) %d+ (%d+)(.*)$')
 list[#list + 1] = process and {
@@ -686,7 +685,7 @@ end
 local isCluster = string.find(channels, '{', 1, true)
 local granted, taken, handsOff, tellGranted, handOffWithin = {}, {}, true, nil, nil
 local function readWaiter(id)
-local text = redis.call('HGET', waiters, 'w:' .. id) or '- - write 0 0 0'
+local text = redis.call('HGET', KEYS[5], 'w:' .. id) or '- - write 0 0 0'
 local process, owner, mode, claimMs, priority, sinceUs = string.match(text, '^([^ ]+) ([^ ]+) ([^ ]+) (%d+) ([^ ]+) (%d+)$')
 return {
 id = id, process = process, owner = owner, mode = mode, endMs = nowMs + claimMs, isClaim = true,
@@ -695,10 +694,10 @@ priority = priority, sinceUs = sinceUs,
 end
 local function readFamily(waiter)
 waiter.fields = fieldsOf('c:', waiter.owner, {'p:' .. waiter.process})
-waiter.said = redis.call('HMGET', waiters, unpack(waiter.fields))
+waiter.said = redis.call('HMGET', KEYS[5], unpack(waiter.fields))
 end
 local function setState(name, known, state)
-redis.call('HSET', waiters, 'p:' .. name, (string.gsub(known, ' %a+', ' ' .. state, 1)))
+redis.call('HSET', KEYS[5], 'p:' .. name, (string.gsub(known, ' %a+', ' ' .. state, 1)))
 end
 local function placeOf(sinceUs, priority, front)
 if priority == '0' and front == 0 then return sinceUs end
@@ -706,34 +705,34 @@ return sinceUs - priority * 1e7 - front * 1e14
 end
 local function dequeue(id, fields, said)
 local over = {'w:' .. id}
-redis.call('ZREM', queue, id)
+redis.call('ZREM', KEYS[4], id)
 for i = 2, #fields do
 if tonumber(said[i] or 1) > 1 then
-redis.call('HINCRBY', waiters, fields[i], '-1')
+redis.call('HINCRBY', KEYS[5], fields[i], '-1')
 else
 over[#over + 1] = fields[i]
 end
 end
-redis.call('HDEL', waiters, unpack(over))
+redis.call('HDEL', KEYS[5], unpack(over))
 end
 local function sweep()
-redis.call('DEL', waiters)
-redis.call('HDEL', lock, 'queued')
+redis.call('DEL', KEYS[5])
+redis.call('HDEL', KEYS[1], 'queued')
 queued = false
 end
 local function listenersOf(name)
-local number, server = redis.pcall('PUBSUB', 'SHARDNUMSUB', lock .. ':' .. name)[2], redis.pcall('CLUSTER', 'MYID')
+local number, server = redis.pcall('PUBSUB', 'SHARDNUMSUB', KEYS[1] .. ':' .. name)[2], redis.pcall('CLUSTER', 'MYID')
 return number or 0, type(server) == 'string' and ' ' .. server or ''
 end
 local function clear()
-redis.call('HDEL', lock, 'ends', 'hold', 'owner', 'process', 'mode', 'claims', 'holds', 'grants', 'mixed')
+redis.call('HDEL', KEYS[1], 'ends', 'hold', 'owner', 'process', 'mode', 'claims', 'holds', 'grants', 'mixed')
 isStale = isStale or several
 count, ends, claims, several, isMixed, onlyId, grants, leastMode = 0, 0, 0, nil, nil, nil, nil, 'write'
 end
 local function findLeast()
 local most = 0
 leastMode = 'read'
-for _, text in ipairs(redis.call('HVALS', holds)) do
+for _, text in ipairs(redis.call('HVALS', KEYS[2])) do
 local mode = string.match(text, '^[^ ]+ [^ ]+ ([^ ]+)')
 if mode then
 most = math.max(most, limitOf(mode))
@@ -741,24 +740,24 @@ if limitOf(mode) < limitOf(leastMode) then leastMode = mode end
 end
 end
 isMixed = most > limitOf(leastMode)
-redis.call('HSET', lock, 'mode', leastMode)
-if not isMixed then redis.call('HDEL', lock, 'mixed') end
+redis.call('HSET', KEYS[1], 'mode', leastMode)
+if not isMixed then redis.call('HDEL', KEYS[1], 'mixed') end
 end
 local function remove(id, owner, isClaim, number)
 if count == 1 then return clear() end
-redis.call('ZREM', leases, id)
-if (number or redis.call('HGET', holds, 'o:' .. owner)) == '1' then
-redis.call('HDEL', holds, 'h:' .. id, 'o:' .. owner)
+redis.call('ZREM', KEYS[3], id)
+if (number or redis.call('HGET', KEYS[2], 'o:' .. owner)) == '1' then
+redis.call('HDEL', KEYS[2], 'h:' .. id, 'o:' .. owner)
 else
-redis.call('HDEL', holds, 'h:' .. id)
-redis.call('HINCRBY', holds, 'o:' .. owner, '-1')
+redis.call('HDEL', KEYS[2], 'h:' .. id)
+redis.call('HINCRBY', KEYS[2], 'o:' .. owner, '-1')
 end
-local _, latest = unpack(redis.call('ZRANGE', leases, '-1', '-1', 'WITHSCORES'))
+local _, latest = unpack(redis.call('ZRANGE', KEYS[3], '-1', '-1', 'WITHSCORES'))
 count, ends = count - 1, tonumber(latest or ends)
-redis.call('HSET', lock, 'holds', count, 'ends', ends)
+redis.call('HSET', KEYS[1], 'holds', count, 'ends', ends)
 if isClaim then
 claims = claims - 1
-redis.call('HSET', lock, 'claims', claims)
+redis.call('HSET', KEYS[1], 'claims', claims)
 end
 if isMixed then findLeast() end
 end
@@ -768,7 +767,7 @@ local ended = listHolds('-inf', nowMs, count)
 if #ended > 0 and ends <= nowMs then clear() end
 for _, hold in ipairs(ended) do
 if count > 0 then remove(hold.id, hold.owner, hold.isClaim) end
-local known = hold.isClaim and queued and redis.call('HGET', waiters, 'p:' .. hold.process)
+local known = hold.isClaim and queued and redis.call('HGET', KEYS[5], 'p:' .. hold.process)
 if known then setState(hold.process, known, 'suspended') end
 end
 return ended
@@ -779,7 +778,7 @@ local lost = listHolds('-inf', '+inf', count)
 clear()
 local function branchesBeside(owner)
 local others, above, number = {}, {}, 0
-for _, field in ipairs(redis.call('HKEYS', holds)) do
+for _, field in ipairs(redis.call('HKEYS', KEYS[2])) do
 local other = string.match(field, '^o:(.*)$')
 if other and not isAncestor(other, owner) then
 others[#others + 1] = other
@@ -800,7 +799,7 @@ local function sharesFence(hold, family)
 local limit = limitOf(hold.mode)
 if hold.fence or hold.mode == 'read' then return true end
 if family == 0 or limitOf(leastMode) > limit or limit == 1 or not isMixed then return family > 0 and limitOf(leastMode) <= limit end
-for _, text in ipairs(redis.call('HVALS', holds)) do
+for _, text in ipairs(redis.call('HVALS', KEYS[2])) do
 local other, mode = string.match(text, '^[^ ]+ ([^ ]+) ([^ ]+)')
 if other and isAncestor(other, hold.owner) and limitOf(mode) <= limit then return true end
 end
@@ -809,19 +808,19 @@ end
 local function addBeside(hold, number)
 grants = (grants or 0) + 1
 local text = table.concat({hold.process, hold.owner, hold.mode, hold.fence or fence, grants, hold.isClaim and 'claim' or nil}, ' ')
-redis.call('HSET', holds, 'h:' .. hold.id, text, 'o:' .. hold.owner, number)
-redis.call('ZADD', leases, hold.endMs, hold.id)
+redis.call('HSET', KEYS[2], 'h:' .. hold.id, text, 'o:' .. hold.owner, number)
+redis.call('ZADD', KEYS[3], hold.endMs, hold.id)
 end
 local function moveBeside()
-local fields, ids = isStale and redis.call('HKEYS', holds) or {}, isStale and redis.call('ZRANGE', leases, 0, -1) or {}
+local fields, ids = isStale and redis.call('HKEYS', KEYS[2]) or {}, isStale and redis.call('ZRANGE', KEYS[3], 0, -1) or {}
 addBeside({id = onlyId, process = onlyProcess, owner = onlyOwner, mode = leastMode, isClaim = claims > 0, endMs = ends}, 1)
 for _, field in ipairs(fields) do
-if field ~= 'h:' .. onlyId and field ~= 'o:' .. onlyOwner then redis.call('HDEL', holds, field) end
+if field ~= 'h:' .. onlyId and field ~= 'o:' .. onlyOwner then redis.call('HDEL', KEYS[2], field) end
 end
 for _, id in ipairs(ids) do
-if id ~= onlyId then redis.call('ZREM', leases, id) end
+if id ~= onlyId then redis.call('ZREM', KEYS[3], id) end
 end
-redis.call('HDEL', lock, 'hold', 'owner', 'process')
+redis.call('HDEL', KEYS[1], 'hold', 'owner', 'process')
 several, isStale = true, false
 end
 local function grantBeside(hold, family, number)
@@ -833,25 +832,25 @@ fence, isKept = string.format('%.0f', raised), isKept and raised == nowUs
 end
 count, ends = count + 1, math.max(ends, hold.endMs)
 addBeside(hold, number + 1)
-redis.call('HSET', lock, 'fence', fence, 'ends', ends, 'holds', count, 'grants', grants)
+redis.call('HSET', KEYS[1], 'fence', fence, 'ends', ends, 'holds', count, 'grants', grants)
 if hold.isClaim then
 claims = claims + 1
-redis.call('HSET', lock, 'claims', claims)
+redis.call('HSET', KEYS[1], 'claims', claims)
 end
-if wanted ~= most then isMixed = redis.call('HSET', lock, 'mixed', 1) end
+if wanted ~= most then isMixed = redis.call('HSET', KEYS[1], 'mixed', 1) end
 if wanted < most then
 leastMode = hold.mode
-redis.call('HSET', lock, 'mode', leastMode)
+redis.call('HSET', KEYS[1], 'mode', leastMode)
 end
 if isKept then return end
 local untilMs = ends
 local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
-redis.call('PEXPIRE', lock, keepMs)
-redis.call('PEXPIRE', holds, keepMs)
-redis.call('PEXPIRE', leases, keepMs)
+redis.call('PEXPIRE', KEYS[1], keepMs)
+redis.call('PEXPIRE', KEYS[2], keepMs)
+redis.call('PEXPIRE', KEYS[3], keepMs)
 end
 local function tell(name, message)
-local heard = isCluster and tonumber(redis.pcall('SPUBLISH', lock .. ':' .. name, message))
+local heard = isCluster and tonumber(redis.pcall('SPUBLISH', KEYS[1] .. ':' .. name, message))
 if not heard or heard == 0 then redis.call('PUBLISH', channels .. name, message) end
 end
 tellGranted = function(from)
@@ -878,7 +877,7 @@ else
 isDeaf = redis.call('PUBSUB', 'NUMSUB', channels .. name)[2] == 0
 end
 if not isDeaf then return 'live' end
-redis.call('HDEL', lock, '')
+redis.call('HDEL', KEYS[1], '')
 setState(name, known, 'suspended')
 return 'passed'
 end
@@ -886,7 +885,8 @@ local function nextLive()
 while true do
 if not page[at] and not isLast then
 local size = seen == 0 and 1 or 64
-page, at = redis.call('ZRANGE', queue, passed, passed + size), 1
+page = seen == 0 and redis.call('ZRANGE', KEYS[4], '0', '1') or redis.call('ZRANGE', KEYS[4], passed, passed + size)
+at = 1
 isLast, page[size + 1] = not page[size + 1], nil
 end
 local id = page[at]
@@ -908,7 +908,7 @@ if passed == 0 then sweep() end
 end
 local mayHandOff = handsOff and (count == 0 or limitOf(leastMode) > 1)
 if handsOff and not mayHandOff and queued == 'front' then
-local id, place = unpack(redis.call('ZRANGE', queue, '0', '0', 'WITHSCORES'))
+local id, place = unpack(redis.call('ZRANGE', KEYS[4], '0', '0', 'WITHSCORES'))
 local waiter = id and readWaiter(id)
 mayHandOff = id and tonumber(place) < tonumber(placeOf(waiter.sinceUs, waiter.priority, 0))
 end
@@ -922,22 +922,22 @@ if owed[process] then setState(process, owed[process], 'live') end
 claims = 1
 local last = tonumber(fence or 0)
 local raised = math.max(nowUs, last + 1, least)
-fence = string.format('%.0f', raised)
+fence = raised == nowUs and time[1] .. string.sub('00000' .. time[2], -6) or string.format('%.0f', raised)
 if claims == 1 then
 redis.call(
-'HSET', lock, 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process, 'mode', mode, 'claims', '1'
+'HSET', KEYS[1], 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process, 'mode', mode, 'claims', '1'
 )
 else
 redis.call(
-'HSET', lock, 'format', '1', 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process
+'HSET', KEYS[1], 'format', '1', 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process
 )
-if mode ~= 'write' then redis.call('HSET', lock, 'mode', mode) end
+if mode ~= 'write' then redis.call('HSET', KEYS[1], 'mode', mode) end
 end
 count, ends, onlyId, onlyOwner, onlyProcess, leastMode = 1, endMs, hold, owner, process, mode
 if raised ~= nowUs or math.floor(last / 6e7) ~= math.floor(raised / 6e7) or endMs - nowMs > 4e4 then
 local untilMs = endMs
 local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
-redis.call('PEXPIRE', lock, keepMs)
+redis.call('PEXPIRE', KEYS[1], keepMs)
 end
 granted[1], taken[hold] = first, true
 goesOn = limitOf(mode) > 1 or tonumber(first.said[#first.said] or 0) > 1
@@ -950,9 +950,9 @@ granted[#granted + 1], taken[waiter.id] = waiter, true
 grantBeside(waiter, family, number)
 end
 local function within(owner)
-local left, found, from = tonumber(redis.call('HGET', waiters, 'c:' .. owner) or 0), {}, 0
+local left, found, from = tonumber(redis.call('HGET', KEYS[5], 'c:' .. owner) or 0), {}, 0
 while left > 0 and from < 4096 do
-local ids = redis.call('ZRANGE', queue, from, from + 64 - 1)
+local ids = redis.call('ZRANGE', KEYS[4], from, from + 64 - 1)
 if #ids == 0 then break end
 for _, id in ipairs(ids) do
 local waiter = readWaiter(id)
@@ -966,7 +966,7 @@ return found
 end
 handOffWithin = function(owner)
 local nested, left = within(owner), {}
-local size = #nested > 0 and redis.call('ZCARD', queue)
+local size = #nested > 0 and redis.call('ZCARD', KEYS[4])
 for _, waiter in ipairs(nested) do
 local family, _, number = familyOf(waiter.owner)
 if admits(waiter.owner, waiter.mode, family) then
@@ -978,8 +978,8 @@ end
 end
 for _, waiter in ipairs(left) do
 local _, depth = familyOf(waiter.owner)
-redis.call('ZADD', queue, 'LT', placeOf(waiter.sinceUs, waiter.priority, depth), waiter.id)
-redis.call('HSET', lock, 'queued', 'front')
+redis.call('ZADD', KEYS[4], 'LT', placeOf(waiter.sinceUs, waiter.priority, depth), waiter.id)
+redis.call('HSET', KEYS[1], 'queued', 'front')
 queued = 'front'
 end
 if #nested > 0 then page, at, isLast, passed = {}, 1, size + #left == #nested, 0 end
@@ -1004,14 +1004,13 @@ return done(1)`,
 
 export const inspect: RedisScript = {
   name: 'inspect',
-  sha1: '04a70964f88adbcc921afe9792a39631b7d78f28',
+  sha1: 'a556d324003d7cb1e4a5af69972f73d98a079591',
   source: `local channels = ''
-local lock, holds, leases, queue, waiters, tombstones = unpack(KEYS)
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
 local nowMs = math.floor(nowUs / 1000)
 local format, fence, ends, queued, buriedMs, onlyId = unpack(redis.call(
-'HMGET', lock, 'format', 'fence', 'ends', 'queued', 'tombstones', 'hold'
+'HMGET', KEYS[1], 'format', 'fence', 'ends', 'queued', 'tombstones', 'hold'
 ))
 if format and format ~= '1' then return redis.error_reply('RLFORMAT the lock is of another format') end
 local count, claims, onlyOwner, onlyProcess, leastMode = 0, 0, nil, nil, nil
@@ -1020,7 +1019,7 @@ local isStale = false
 ends = tonumber(ends or 0)
 if ends > 0 then
 onlyOwner, onlyProcess, leastMode, claims, several, isMixed, grants = unpack(redis.call(
-'HMGET', lock, 'owner', 'process', 'mode', 'claims', 'holds', 'mixed', 'grants'
+'HMGET', KEYS[1], 'owner', 'process', 'mode', 'claims', 'holds', 'mixed', 'grants'
 ))
 count = tonumber(several or 1)
 else
@@ -1028,7 +1027,7 @@ onlyId = nil
 end
 leastMode, claims = leastMode or 'write', tonumber(claims or 0)
 local function done(reply)
-if isStale then redis.call('DEL', holds, leases) end
+if isStale then redis.call('DEL', KEYS[2], KEYS[3]) end
 return reply
 end
 local function limitOf(mode)
@@ -1048,10 +1047,10 @@ local function isAncestor(ancestor, owner)
 return ancestor == owner or #ancestor < #owner and string.sub(owner, 1, #ancestor + 1) == ancestor .. '/'
 end
 local function hasExpired()
-return count > 0 and (ends <= nowMs or several and redis.call('ZCOUNT', leases, '-inf', nowMs) > 0)
+return count > 0 and (ends <= nowMs or several and redis.call('ZCOUNT', KEYS[3], '-inf', nowMs) > 0)
 end
 local function readHold(id)
-if several then return redis.call('HGET', holds, 'h:' .. id) end
+if several then return redis.call('HGET', KEYS[2], 'h:' .. id) end
 if not id or id ~= onlyId then return nil end
 return onlyProcess .. ' ' .. onlyOwner .. ' ' .. leastMode .. ' ' .. fence .. ' 1' .. (claims > 0 and ' claim' or '')
 end
@@ -1060,7 +1059,7 @@ if not several then
 if count == 0 or not isAncestor(onlyOwner, owner) then return 0, 0, 0, readHold(id) end
 return 1, #fieldsOf('', onlyOwner, {}), onlyOwner == owner and 1 or 0, readHold(id)
 end
-local found = redis.call('HMGET', holds, unpack(fieldsOf('o:', owner, {'h:' .. (id or '')})))
+local found = redis.call('HMGET', KEYS[2], unpack(fieldsOf('o:', owner, {'h:' .. (id or '')})))
 local sum, depth = 0, 0
 for i = 2, #found do
 if found[i] then sum, depth = sum + found[i], i - 1 end
@@ -1074,7 +1073,7 @@ return family - 1, number - 1
 end
 local function listHolds(from, to, most)
 local ids, list = count > 0 and {onlyId, ends} or {}, {}
-if several then ids = redis.call('ZRANGE', leases, from, to, 'BYSCORE', 'LIMIT', 0, most, 'WITHSCORES') end
+if several then ids = redis.call('ZRANGE', KEYS[3], from, to, 'BYSCORE', 'LIMIT', 0, most, 'WITHSCORES') end
 for i = 1, #ids, 2 do
 local process, owner, mode, number, claim = string.match(readHold(ids[i]) or '', '^([^ ]+) ([^ ]+) ([^ ]+) %d+ (%d+)(.*)$')
 list[#list + 1] = process and {
@@ -1087,7 +1086,7 @@ end
 local isCluster = string.find(channels, '{', 1, true)
 local granted, taken, handsOff, tellGranted, handOffWithin = {}, {}, true, nil, nil
 local function readWaiter(id)
-local text = redis.call('HGET', waiters, 'w:' .. id) or '- - write 0 0 0'
+local text = redis.call('HGET', KEYS[5], 'w:' .. id) or '- - write 0 0 0'
 local process, owner, mode, claimMs, priority, sinceUs = string.match(text, '^([^ ]+) ([^ ]+) ([^ ]+) (%d+) ([^ ]+) (%d+)$')
 return {
 id = id, process = process, owner = owner, mode = mode, endMs = nowMs + claimMs, isClaim = true,
@@ -1096,10 +1095,10 @@ priority = priority, sinceUs = sinceUs,
 end
 local function readFamily(waiter)
 waiter.fields = fieldsOf('c:', waiter.owner, {'p:' .. waiter.process})
-waiter.said = redis.call('HMGET', waiters, unpack(waiter.fields))
+waiter.said = redis.call('HMGET', KEYS[5], unpack(waiter.fields))
 end
 local function setState(name, known, state)
-redis.call('HSET', waiters, 'p:' .. name, (string.gsub(known, ' %a+', ' ' .. state, 1)))
+redis.call('HSET', KEYS[5], 'p:' .. name, (string.gsub(known, ' %a+', ' ' .. state, 1)))
 end
 local function placeOf(sinceUs, priority, front)
 if priority == '0' and front == 0 then return sinceUs end
@@ -1107,23 +1106,23 @@ return sinceUs - priority * 1e7 - front * 1e14
 end
 local function dequeue(id, fields, said)
 local over = {'w:' .. id}
-redis.call('ZREM', queue, id)
+redis.call('ZREM', KEYS[4], id)
 for i = 2, #fields do
 if tonumber(said[i] or 1) > 1 then
-redis.call('HINCRBY', waiters, fields[i], '-1')
+redis.call('HINCRBY', KEYS[5], fields[i], '-1')
 else
 over[#over + 1] = fields[i]
 end
 end
-redis.call('HDEL', waiters, unpack(over))
+redis.call('HDEL', KEYS[5], unpack(over))
 end
 local function sweep()
-redis.call('DEL', waiters)
-redis.call('HDEL', lock, 'queued')
+redis.call('DEL', KEYS[5])
+redis.call('HDEL', KEYS[1], 'queued')
 queued = false
 end
 local function listenersOf(name)
-local number, server = redis.pcall('PUBSUB', 'SHARDNUMSUB', lock .. ':' .. name)[2], redis.pcall('CLUSTER', 'MYID')
+local number, server = redis.pcall('PUBSUB', 'SHARDNUMSUB', KEYS[1] .. ':' .. name)[2], redis.pcall('CLUSTER', 'MYID')
 return number or 0, type(server) == 'string' and ' ' .. server or ''
 end
 local held, waits = {}, {}
@@ -1135,7 +1134,7 @@ if tonumber(each.endMs) > nowMs then
 append(held, each.id, each.owner, each.mode, each.process, fence, each.endMs, each.isClaim and 1 or 0)
 end
 end
-for _, id in ipairs(ARGV[1] and {ARGV[1]} or queued and redis.call('ZRANGE', queue, 0, 1000 - 1) or {}) do
+for _, id in ipairs(ARGV[1] and {ARGV[1]} or queued and redis.call('ZRANGE', KEYS[4], 0, 1000 - 1) or {}) do
 local each = readWaiter(id)
 if queued and each.process ~= '-' then append(waits, id, each.owner, each.mode, each.process, each.priority, each.sinceUs) end
 end
@@ -1144,20 +1143,19 @@ return {nowMs, held, waits}`,
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: 'c968bd5890b63f8a2937fedc638344b388bfc4ac',
+  sha1: 'b47133be253d98270a92c5034db72ee93123e49b',
   source: `local hold, rememberMs, announced, ttlMs = ARGV[1], ARGV[2], ARGV[4], nil
-local lock, holds, leases, queue, waiters, tombstones = unpack(KEYS)
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
 local nowMs = math.floor(nowUs / 1000)
 local format, fence, ends, queued, buriedMs, onlyId = unpack(redis.call(
-'HMGET', lock, 'format', 'fence', 'ends', 'queued', 'tombstones', 'hold'
+'HMGET', KEYS[1], 'format', 'fence', 'ends', 'queued', 'tombstones', 'hold'
 ))
 if format and format ~= '1' then return redis.error_reply('RLFORMAT the lock is of another format') end
 local count, claims, onlyOwner, onlyProcess, leastMode = 0, 0, nil, nil, nil
 local isAlone, status = onlyId == hold and tonumber(ends or 0) > nowMs, nil
 if isAlone then
-if not queued then redis.call('HDEL', lock, 'ends', 'hold', 'owner', 'process', 'mode', 'claims') end
+if not queued then redis.call('HDEL', KEYS[1], 'ends', 'hold', 'owner', 'process', 'mode', 'claims') end
 if not queued and rememberMs == '0' and not announced then return nowMs end
 status, ends = 'released', 0
 end
@@ -1168,7 +1166,7 @@ local isStale = false
 ends = tonumber(ends or 0)
 if ends > 0 then
 onlyOwner, onlyProcess, leastMode, claims, several, isMixed, grants = unpack(redis.call(
-'HMGET', lock, 'owner', 'process', 'mode', 'claims', 'holds', 'mixed', 'grants'
+'HMGET', KEYS[1], 'owner', 'process', 'mode', 'claims', 'holds', 'mixed', 'grants'
 ))
 count = tonumber(several or 1)
 else
@@ -1176,7 +1174,7 @@ onlyId = nil
 end
 leastMode, claims = leastMode or 'write', tonumber(claims or 0)
 local function done(reply)
-if isStale then redis.call('DEL', holds, leases) end
+if isStale then redis.call('DEL', KEYS[2], KEYS[3]) end
 return reply
 end
 local function limitOf(mode)
@@ -1196,10 +1194,10 @@ local function isAncestor(ancestor, owner)
 return ancestor == owner or #ancestor < #owner and string.sub(owner, 1, #ancestor + 1) == ancestor .. '/'
 end
 local function hasExpired()
-return count > 0 and (ends <= nowMs or several and redis.call('ZCOUNT', leases, '-inf', nowMs) > 0)
+return count > 0 and (ends <= nowMs or several and redis.call('ZCOUNT', KEYS[3], '-inf', nowMs) > 0)
 end
 local function readHold(id)
-if several then return redis.call('HGET', holds, 'h:' .. id) end
+if several then return redis.call('HGET', KEYS[2], 'h:' .. id) end
 if not id or id ~= onlyId then return nil end
 return onlyProcess .. ' ' .. onlyOwner .. ' ' .. leastMode .. ' ' .. fence .. ' 1' .. (claims > 0 and ' claim' or '')
 end
@@ -1208,7 +1206,7 @@ if not several then
 if count == 0 or not isAncestor(onlyOwner, owner) then return 0, 0, 0, readHold(id) end
 return 1, #fieldsOf('', onlyOwner, {}), onlyOwner == owner and 1 or 0, readHold(id)
 end
-local found = redis.call('HMGET', holds, unpack(fieldsOf('o:', owner, {'h:' .. (id or '')})))
+local found = redis.call('HMGET', KEYS[2], unpack(fieldsOf('o:', owner, {'h:' .. (id or '')})))
 local sum, depth = 0, 0
 for i = 2, #found do
 if found[i] then sum, depth = sum + found[i], i - 1 end
@@ -1222,7 +1220,7 @@ return family - 1, number - 1
 end
 local function listHolds(from, to, most)
 local ids, list = count > 0 and {onlyId, ends} or {}, {}
-if several then ids = redis.call('ZRANGE', leases, from, to, 'BYSCORE', 'LIMIT', 0, most, 'WITHSCORES') end
+if several then ids = redis.call('ZRANGE', KEYS[3], from, to, 'BYSCORE', 'LIMIT', 0, most, 'WITHSCORES') end
 for i = 1, #ids, 2 do
 local process, owner, mode, number, claim = string.match(readHold(ids[i]) or '', '^([^ ]+) ([^ ]+) ([^ ]+) %d+ (%d+)(.*)$')
 list[#list + 1] = process and {
@@ -1235,7 +1233,7 @@ end
 local isCluster = string.find(channels, '{', 1, true)
 local granted, taken, handsOff, tellGranted, handOffWithin = {}, {}, true, nil, nil
 local function readWaiter(id)
-local text = redis.call('HGET', waiters, 'w:' .. id) or '- - write 0 0 0'
+local text = redis.call('HGET', KEYS[5], 'w:' .. id) or '- - write 0 0 0'
 local process, owner, mode, claimMs, priority, sinceUs = string.match(text, '^([^ ]+) ([^ ]+) ([^ ]+) (%d+) ([^ ]+) (%d+)$')
 return {
 id = id, process = process, owner = owner, mode = mode, endMs = nowMs + claimMs, isClaim = true,
@@ -1244,10 +1242,10 @@ priority = priority, sinceUs = sinceUs,
 end
 local function readFamily(waiter)
 waiter.fields = fieldsOf('c:', waiter.owner, {'p:' .. waiter.process})
-waiter.said = redis.call('HMGET', waiters, unpack(waiter.fields))
+waiter.said = redis.call('HMGET', KEYS[5], unpack(waiter.fields))
 end
 local function setState(name, known, state)
-redis.call('HSET', waiters, 'p:' .. name, (string.gsub(known, ' %a+', ' ' .. state, 1)))
+redis.call('HSET', KEYS[5], 'p:' .. name, (string.gsub(known, ' %a+', ' ' .. state, 1)))
 end
 local function placeOf(sinceUs, priority, front)
 if priority == '0' and front == 0 then return sinceUs end
@@ -1255,35 +1253,35 @@ return sinceUs - priority * 1e7 - front * 1e14
 end
 local function dequeue(id, fields, said)
 local over = {'w:' .. id}
-redis.call('ZREM', queue, id)
+redis.call('ZREM', KEYS[4], id)
 for i = 2, #fields do
 if tonumber(said[i] or 1) > 1 then
-redis.call('HINCRBY', waiters, fields[i], '-1')
+redis.call('HINCRBY', KEYS[5], fields[i], '-1')
 else
 over[#over + 1] = fields[i]
 end
 end
-redis.call('HDEL', waiters, unpack(over))
+redis.call('HDEL', KEYS[5], unpack(over))
 end
 local function sweep()
-redis.call('DEL', waiters)
-redis.call('HDEL', lock, 'queued')
+redis.call('DEL', KEYS[5])
+redis.call('HDEL', KEYS[1], 'queued')
 queued = false
 end
 local function listenersOf(name)
-local number, server = redis.pcall('PUBSUB', 'SHARDNUMSUB', lock .. ':' .. name)[2], redis.pcall('CLUSTER', 'MYID')
+local number, server = redis.pcall('PUBSUB', 'SHARDNUMSUB', KEYS[1] .. ':' .. name)[2], redis.pcall('CLUSTER', 'MYID')
 return number or 0, type(server) == 'string' and ' ' .. server or ''
 end
 if not status then
 local function clear()
-redis.call('HDEL', lock, 'ends', 'hold', 'owner', 'process', 'mode', 'claims', 'holds', 'grants', 'mixed')
+redis.call('HDEL', KEYS[1], 'ends', 'hold', 'owner', 'process', 'mode', 'claims', 'holds', 'grants', 'mixed')
 isStale = isStale or several
 count, ends, claims, several, isMixed, onlyId, grants, leastMode = 0, 0, 0, nil, nil, nil, nil, 'write'
 end
 local function findLeast()
 local most = 0
 leastMode = 'read'
-for _, text in ipairs(redis.call('HVALS', holds)) do
+for _, text in ipairs(redis.call('HVALS', KEYS[2])) do
 local mode = string.match(text, '^[^ ]+ [^ ]+ ([^ ]+)')
 if mode then
 most = math.max(most, limitOf(mode))
@@ -1291,24 +1289,24 @@ if limitOf(mode) < limitOf(leastMode) then leastMode = mode end
 end
 end
 isMixed = most > limitOf(leastMode)
-redis.call('HSET', lock, 'mode', leastMode)
-if not isMixed then redis.call('HDEL', lock, 'mixed') end
+redis.call('HSET', KEYS[1], 'mode', leastMode)
+if not isMixed then redis.call('HDEL', KEYS[1], 'mixed') end
 end
 local function remove(id, owner, isClaim, number)
 if count == 1 then return clear() end
-redis.call('ZREM', leases, id)
-if (number or redis.call('HGET', holds, 'o:' .. owner)) == '1' then
-redis.call('HDEL', holds, 'h:' .. id, 'o:' .. owner)
+redis.call('ZREM', KEYS[3], id)
+if (number or redis.call('HGET', KEYS[2], 'o:' .. owner)) == '1' then
+redis.call('HDEL', KEYS[2], 'h:' .. id, 'o:' .. owner)
 else
-redis.call('HDEL', holds, 'h:' .. id)
-redis.call('HINCRBY', holds, 'o:' .. owner, '-1')
+redis.call('HDEL', KEYS[2], 'h:' .. id)
+redis.call('HINCRBY', KEYS[2], 'o:' .. owner, '-1')
 end
-local _, latest = unpack(redis.call('ZRANGE', leases, '-1', '-1', 'WITHSCORES'))
+local _, latest = unpack(redis.call('ZRANGE', KEYS[3], '-1', '-1', 'WITHSCORES'))
 count, ends = count - 1, tonumber(latest or ends)
-redis.call('HSET', lock, 'holds', count, 'ends', ends)
+redis.call('HSET', KEYS[1], 'holds', count, 'ends', ends)
 if isClaim then
 claims = claims - 1
-redis.call('HSET', lock, 'claims', claims)
+redis.call('HSET', KEYS[1], 'claims', claims)
 end
 if isMixed then findLeast() end
 end
@@ -1318,7 +1316,7 @@ local ended = listHolds('-inf', nowMs, count)
 if #ended > 0 and ends <= nowMs then clear() end
 for _, hold in ipairs(ended) do
 if count > 0 then remove(hold.id, hold.owner, hold.isClaim) end
-local known = hold.isClaim and queued and redis.call('HGET', waiters, 'p:' .. hold.process)
+local known = hold.isClaim and queued and redis.call('HGET', KEYS[5], 'p:' .. hold.process)
 if known then setState(hold.process, known, 'suspended') end
 end
 return ended
@@ -1326,33 +1324,33 @@ end
 local wasHeld = false
 for _, each in ipairs(dropExpired()) do wasHeld = wasHeld or each.id == hold end
 local held, number = not several and readHold(hold), nil
-if several then held, number = unpack(redis.call('HMGET', holds, 'h:' .. hold, 'o:' .. owner)) end
-local text = queued and not held and redis.call('HGET', waiters, 'w:' .. hold)
+if several then held, number = unpack(redis.call('HMGET', KEYS[2], 'h:' .. hold, 'o:' .. owner)) end
+local text = queued and not held and redis.call('HGET', KEYS[5], 'w:' .. hold)
 status = held and 'released' or wasHeld and 'expired' or text and 'cancelled' or 'absent'
-local restMs = status == 'absent' and buriedMs and tonumber(redis.call('ZSCORE', tombstones, hold) or 0) or 0
+local restMs = status == 'absent' and buriedMs and tonumber(redis.call('ZSCORE', KEYS[6], hold) or 0) or 0
 if restMs > nowMs then return done({restMs % 1 > 0 and 'released' or status, nowMs}) end
 if held then remove(hold, owner, string.find(held, ' claim', 1, true), number) end
 if text then
-local isOnly = redis.call('ZCARD', queue) == 1
+local isOnly = redis.call('ZCARD', KEYS[4]) == 1
 local fields = fieldsOf('c:', owner, {'p:' .. process})
-dequeue(hold, fields, redis.call('HMGET', waiters, unpack(fields)))
+dequeue(hold, fields, redis.call('HMGET', KEYS[5], unpack(fields)))
 if isOnly then sweep() end
 end
 end
 if rememberMs ~= '0' then
 local restMs = nowMs + rememberMs
-redis.call('ZREMRANGEBYSCORE', tombstones, '-inf', nowMs)
-redis.call('ZADD', tombstones, 'NX', restMs + (status == 'released' and 0.5 or 0), hold)
+redis.call('ZREMRANGEBYSCORE', KEYS[6], '-inf', nowMs)
+redis.call('ZADD', KEYS[6], 'NX', restMs + (status == 'released' and 0.5 or 0), hold)
 buriedMs = math.max(restMs, buriedMs or 0)
-redis.call('HSET', lock, 'format', '1', 'tombstones', buriedMs)
-redis.call('PEXPIRE', tombstones, buriedMs - nowMs)
+redis.call('HSET', KEYS[1], 'format', '1', 'tombstones', buriedMs)
+redis.call('PEXPIRE', KEYS[6], buriedMs - nowMs)
 local untilMs = ends
 local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
-redis.call('PEXPIRE', lock, keepMs)
+redis.call('PEXPIRE', KEYS[1], keepMs)
 end
 if queued then
 local function tell(name, message)
-local heard = isCluster and tonumber(redis.pcall('SPUBLISH', lock .. ':' .. name, message))
+local heard = isCluster and tonumber(redis.pcall('SPUBLISH', KEYS[1] .. ':' .. name, message))
 if not heard or heard == 0 then redis.call('PUBLISH', channels .. name, message) end
 end
 tellGranted = function(from)
@@ -1379,7 +1377,7 @@ else
 isDeaf = redis.call('PUBSUB', 'NUMSUB', channels .. name)[2] == 0
 end
 if not isDeaf then return 'live' end
-redis.call('HDEL', lock, '')
+redis.call('HDEL', KEYS[1], '')
 setState(name, known, 'suspended')
 return 'passed'
 end
@@ -1387,7 +1385,8 @@ local function nextLive()
 while true do
 if not page[at] and not isLast then
 local size = seen == 0 and 1 or 64
-page, at = redis.call('ZRANGE', queue, passed, passed + size), 1
+page = seen == 0 and redis.call('ZRANGE', KEYS[4], '0', '1') or redis.call('ZRANGE', KEYS[4], passed, passed + size)
+at = 1
 isLast, page[size + 1] = not page[size + 1], nil
 end
 local id = page[at]
@@ -1409,7 +1408,7 @@ if passed == 0 then sweep() end
 end
 local mayHandOff = handsOff and (count == 0 or limitOf(leastMode) > 1)
 if handsOff and not mayHandOff and queued == 'front' then
-local id, place = unpack(redis.call('ZRANGE', queue, '0', '0', 'WITHSCORES'))
+local id, place = unpack(redis.call('ZRANGE', KEYS[4], '0', '0', 'WITHSCORES'))
 local waiter = id and readWaiter(id)
 mayHandOff = id and tonumber(place) < tonumber(placeOf(waiter.sinceUs, waiter.priority, 0))
 end
@@ -1423,22 +1422,22 @@ if owed[process] then setState(process, owed[process], 'live') end
 claims = 1
 local last = tonumber(fence or 0)
 local raised = math.max(nowUs, last + 1, least)
-fence = string.format('%.0f', raised)
+fence = raised == nowUs and time[1] .. string.sub('00000' .. time[2], -6) or string.format('%.0f', raised)
 if claims == 1 then
 redis.call(
-'HSET', lock, 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process, 'mode', mode, 'claims', '1'
+'HSET', KEYS[1], 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process, 'mode', mode, 'claims', '1'
 )
 else
 redis.call(
-'HSET', lock, 'format', '1', 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process
+'HSET', KEYS[1], 'format', '1', 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process
 )
-if mode ~= 'write' then redis.call('HSET', lock, 'mode', mode) end
+if mode ~= 'write' then redis.call('HSET', KEYS[1], 'mode', mode) end
 end
 count, ends, onlyId, onlyOwner, onlyProcess, leastMode = 1, endMs, hold, owner, process, mode
 if raised ~= nowUs or math.floor(last / 6e7) ~= math.floor(raised / 6e7) or endMs - nowMs > 4e4 then
 local untilMs = endMs
 local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
-redis.call('PEXPIRE', lock, keepMs)
+redis.call('PEXPIRE', KEYS[1], keepMs)
 end
 granted[1], taken[hold] = first, true
 goesOn = limitOf(mode) > 1 or tonumber(first.said[#first.said] or 0) > 1
@@ -1447,7 +1446,7 @@ end
 if goesOn then
 local function branchesBeside(owner)
 local others, above, number = {}, {}, 0
-for _, field in ipairs(redis.call('HKEYS', holds)) do
+for _, field in ipairs(redis.call('HKEYS', KEYS[2])) do
 local other = string.match(field, '^o:(.*)$')
 if other and not isAncestor(other, owner) then
 others[#others + 1] = other
@@ -1468,7 +1467,7 @@ local function sharesFence(hold, family)
 local limit = limitOf(hold.mode)
 if hold.fence or hold.mode == 'read' then return true end
 if family == 0 or limitOf(leastMode) > limit or limit == 1 or not isMixed then return family > 0 and limitOf(leastMode) <= limit end
-for _, text in ipairs(redis.call('HVALS', holds)) do
+for _, text in ipairs(redis.call('HVALS', KEYS[2])) do
 local other, mode = string.match(text, '^[^ ]+ ([^ ]+) ([^ ]+)')
 if other and isAncestor(other, hold.owner) and limitOf(mode) <= limit then return true end
 end
@@ -1477,19 +1476,19 @@ end
 local function addBeside(hold, number)
 grants = (grants or 0) + 1
 local text = table.concat({hold.process, hold.owner, hold.mode, hold.fence or fence, grants, hold.isClaim and 'claim' or nil}, ' ')
-redis.call('HSET', holds, 'h:' .. hold.id, text, 'o:' .. hold.owner, number)
-redis.call('ZADD', leases, hold.endMs, hold.id)
+redis.call('HSET', KEYS[2], 'h:' .. hold.id, text, 'o:' .. hold.owner, number)
+redis.call('ZADD', KEYS[3], hold.endMs, hold.id)
 end
 local function moveBeside()
-local fields, ids = isStale and redis.call('HKEYS', holds) or {}, isStale and redis.call('ZRANGE', leases, 0, -1) or {}
+local fields, ids = isStale and redis.call('HKEYS', KEYS[2]) or {}, isStale and redis.call('ZRANGE', KEYS[3], 0, -1) or {}
 addBeside({id = onlyId, process = onlyProcess, owner = onlyOwner, mode = leastMode, isClaim = claims > 0, endMs = ends}, 1)
 for _, field in ipairs(fields) do
-if field ~= 'h:' .. onlyId and field ~= 'o:' .. onlyOwner then redis.call('HDEL', holds, field) end
+if field ~= 'h:' .. onlyId and field ~= 'o:' .. onlyOwner then redis.call('HDEL', KEYS[2], field) end
 end
 for _, id in ipairs(ids) do
-if id ~= onlyId then redis.call('ZREM', leases, id) end
+if id ~= onlyId then redis.call('ZREM', KEYS[3], id) end
 end
-redis.call('HDEL', lock, 'hold', 'owner', 'process')
+redis.call('HDEL', KEYS[1], 'hold', 'owner', 'process')
 several, isStale = true, false
 end
 local function grantBeside(hold, family, number)
@@ -1501,22 +1500,22 @@ fence, isKept = string.format('%.0f', raised), isKept and raised == nowUs
 end
 count, ends = count + 1, math.max(ends, hold.endMs)
 addBeside(hold, number + 1)
-redis.call('HSET', lock, 'fence', fence, 'ends', ends, 'holds', count, 'grants', grants)
+redis.call('HSET', KEYS[1], 'fence', fence, 'ends', ends, 'holds', count, 'grants', grants)
 if hold.isClaim then
 claims = claims + 1
-redis.call('HSET', lock, 'claims', claims)
+redis.call('HSET', KEYS[1], 'claims', claims)
 end
-if wanted ~= most then isMixed = redis.call('HSET', lock, 'mixed', 1) end
+if wanted ~= most then isMixed = redis.call('HSET', KEYS[1], 'mixed', 1) end
 if wanted < most then
 leastMode = hold.mode
-redis.call('HSET', lock, 'mode', leastMode)
+redis.call('HSET', KEYS[1], 'mode', leastMode)
 end
 if isKept then return end
 local untilMs = ends
 local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
-redis.call('PEXPIRE', lock, keepMs)
-redis.call('PEXPIRE', holds, keepMs)
-redis.call('PEXPIRE', leases, keepMs)
+redis.call('PEXPIRE', KEYS[1], keepMs)
+redis.call('PEXPIRE', KEYS[2], keepMs)
+redis.call('PEXPIRE', KEYS[3], keepMs)
 end
 local function claim(waiter, family, number)
 dequeue(waiter.id, waiter.fields, waiter.said)
@@ -1525,9 +1524,9 @@ granted[#granted + 1], taken[waiter.id] = waiter, true
 grantBeside(waiter, family, number)
 end
 local function within(owner)
-local left, found, from = tonumber(redis.call('HGET', waiters, 'c:' .. owner) or 0), {}, 0
+local left, found, from = tonumber(redis.call('HGET', KEYS[5], 'c:' .. owner) or 0), {}, 0
 while left > 0 and from < 4096 do
-local ids = redis.call('ZRANGE', queue, from, from + 64 - 1)
+local ids = redis.call('ZRANGE', KEYS[4], from, from + 64 - 1)
 if #ids == 0 then break end
 for _, id in ipairs(ids) do
 local waiter = readWaiter(id)
@@ -1541,7 +1540,7 @@ return found
 end
 handOffWithin = function(owner)
 local nested, left = within(owner), {}
-local size = #nested > 0 and redis.call('ZCARD', queue)
+local size = #nested > 0 and redis.call('ZCARD', KEYS[4])
 for _, waiter in ipairs(nested) do
 local family, _, number = familyOf(waiter.owner)
 if admits(waiter.owner, waiter.mode, family) then
@@ -1553,8 +1552,8 @@ end
 end
 for _, waiter in ipairs(left) do
 local _, depth = familyOf(waiter.owner)
-redis.call('ZADD', queue, 'LT', placeOf(waiter.sinceUs, waiter.priority, depth), waiter.id)
-redis.call('HSET', lock, 'queued', 'front')
+redis.call('ZADD', KEYS[4], 'LT', placeOf(waiter.sinceUs, waiter.priority, depth), waiter.id)
+redis.call('HSET', KEYS[1], 'queued', 'front')
 queued = 'front'
 end
 if #nested > 0 then page, at, isLast, passed = {}, 1, size + #left == #nested, 0 end
@@ -1574,7 +1573,7 @@ end
 if goesOn and next and next ~= true then tell(next.process, 'next ' .. next.id) end
 end
 tellGranted(1)
-if isAlone and count == 0 then redis.call('HDEL', lock, 'ends', 'hold', 'owner', 'process', 'mode', 'claims') end
+if isAlone and count == 0 then redis.call('HDEL', KEYS[1], 'ends', 'hold', 'owner', 'process', 'mode', 'claims') end
 end
 if announced and status ~= 'absent' and count == 0 then
 redis.call('PUBLISH', channels .. 'freed', 'freed ' .. announced)
@@ -1598,22 +1597,21 @@ return done(reply)`,
 
 export const renew: RedisScript = {
   name: 'renew',
-  sha1: 'e8e173ece214de3d953629bb6443557e48165829',
+  sha1: '11ce0e289d5cbcbb2f492c5ecc3607a3b2c432ea',
   source: `local hold, leaseMs, named, ttlMs = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
-local lock, holds, leases, queue, waiters, tombstones = unpack(KEYS)
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
 local nowMs = math.floor(nowUs / 1000)
 local format, fence, ends, queued, buriedMs, onlyId = unpack(redis.call(
-'HMGET', lock, 'format', 'fence', 'ends', 'queued', 'tombstones', 'hold'
+'HMGET', KEYS[1], 'format', 'fence', 'ends', 'queued', 'tombstones', 'hold'
 ))
 if format and format ~= '1' then return redis.error_reply('RLFORMAT the lock is of another format') end
 local count, claims, onlyOwner, onlyProcess, leastMode = 0, 0, nil, nil, nil
 local endMs, granted, text = ends, fence, nil
 if onlyId ~= hold then
-text = ends and not onlyId and redis.call('HGET', holds, 'h:' .. hold)
+text = ends and not onlyId and redis.call('HGET', KEYS[2], 'h:' .. hold)
 if not text then return {'lost', nowMs} end
-endMs, granted = redis.call('ZSCORE', leases, hold) or ends, string.match(text, '^[^ ]+ [^ ]+ [^ ]+ (%d+)')
+endMs, granted = redis.call('ZSCORE', KEYS[3], hold) or ends, string.match(text, '^[^ ]+ [^ ]+ [^ ]+ (%d+)')
 end
 endMs = tonumber(endMs)
 if endMs <= nowMs or named < tonumber(granted) or named > tonumber(fence) then return {'lost', nowMs} end
@@ -1621,32 +1619,31 @@ endMs = math.max(endMs, nowMs + leaseMs)
 ends = math.max(endMs, tonumber(ends))
 local untilMs = ends
 local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
-redis.call('PEXPIRE', lock, keepMs)
-redis.call('HSET', lock, 'ends', ends)
+redis.call('PEXPIRE', KEYS[1], keepMs)
+redis.call('HSET', KEYS[1], 'ends', ends)
 if not text then
-redis.call('HDEL', lock, 'claims')
+redis.call('HDEL', KEYS[1], 'claims')
 return {'renewed', nowMs, endMs}
 end
-redis.call('PEXPIRE', holds, keepMs)
-redis.call('PEXPIRE', leases, keepMs)
-redis.call('ZADD', leases, endMs, hold)
+redis.call('PEXPIRE', KEYS[2], keepMs)
+redis.call('PEXPIRE', KEYS[3], keepMs)
+redis.call('ZADD', KEYS[3], endMs, hold)
 if string.find(text, ' claim', 1, true) then
-redis.call('HSET', holds, 'h:' .. hold, string.sub(text, 1, -7))
-redis.call('HINCRBY', lock, 'claims', '-1')
+redis.call('HSET', KEYS[2], 'h:' .. hold, string.sub(text, 1, -7))
+redis.call('HINCRBY', KEYS[1], 'claims', '-1')
 end
 return {'renewed', nowMs, endMs}`,
 };
 
 export const transfer: RedisScript = {
   name: 'transfer',
-  sha1: '1a02ab7b5b42faeca1274a8dcfbb388a03ee2e4e',
+  sha1: '30820a229474bb2b9158b4754db15dd810b2b932',
   source: `local process, owner, hold, mode, leaseMs, ttlMs, channels, before, rememberMs = unpack(ARGV)
-local lock, holds, leases, queue, waiters, tombstones = unpack(KEYS)
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
 local nowMs = math.floor(nowUs / 1000)
 local format, fence, ends, queued, buriedMs, onlyId = unpack(redis.call(
-'HMGET', lock, 'format', 'fence', 'ends', 'queued', 'tombstones', 'hold'
+'HMGET', KEYS[1], 'format', 'fence', 'ends', 'queued', 'tombstones', 'hold'
 ))
 if format and format ~= '1' then return redis.error_reply('RLFORMAT the lock is of another format') end
 local count, claims, onlyOwner, onlyProcess, leastMode = 0, 0, nil, nil, nil
@@ -1655,7 +1652,7 @@ local isStale = false
 ends = tonumber(ends or 0)
 if ends > 0 then
 onlyOwner, onlyProcess, leastMode, claims, several, isMixed, grants = unpack(redis.call(
-'HMGET', lock, 'owner', 'process', 'mode', 'claims', 'holds', 'mixed', 'grants'
+'HMGET', KEYS[1], 'owner', 'process', 'mode', 'claims', 'holds', 'mixed', 'grants'
 ))
 count = tonumber(several or 1)
 else
@@ -1663,7 +1660,7 @@ onlyId = nil
 end
 leastMode, claims = leastMode or 'write', tonumber(claims or 0)
 local function done(reply)
-if isStale then redis.call('DEL', holds, leases) end
+if isStale then redis.call('DEL', KEYS[2], KEYS[3]) end
 return reply
 end
 local function limitOf(mode)
@@ -1683,10 +1680,10 @@ local function isAncestor(ancestor, owner)
 return ancestor == owner or #ancestor < #owner and string.sub(owner, 1, #ancestor + 1) == ancestor .. '/'
 end
 local function hasExpired()
-return count > 0 and (ends <= nowMs or several and redis.call('ZCOUNT', leases, '-inf', nowMs) > 0)
+return count > 0 and (ends <= nowMs or several and redis.call('ZCOUNT', KEYS[3], '-inf', nowMs) > 0)
 end
 local function readHold(id)
-if several then return redis.call('HGET', holds, 'h:' .. id) end
+if several then return redis.call('HGET', KEYS[2], 'h:' .. id) end
 if not id or id ~= onlyId then return nil end
 return onlyProcess .. ' ' .. onlyOwner .. ' ' .. leastMode .. ' ' .. fence .. ' 1' .. (claims > 0 and ' claim' or '')
 end
@@ -1695,7 +1692,7 @@ if not several then
 if count == 0 or not isAncestor(onlyOwner, owner) then return 0, 0, 0, readHold(id) end
 return 1, #fieldsOf('', onlyOwner, {}), onlyOwner == owner and 1 or 0, readHold(id)
 end
-local found = redis.call('HMGET', holds, unpack(fieldsOf('o:', owner, {'h:' .. (id or '')})))
+local found = redis.call('HMGET', KEYS[2], unpack(fieldsOf('o:', owner, {'h:' .. (id or '')})))
 local sum, depth = 0, 0
 for i = 2, #found do
 if found[i] then sum, depth = sum + found[i], i - 1 end
@@ -1709,7 +1706,7 @@ return family - 1, number - 1
 end
 local function listHolds(from, to, most)
 local ids, list = count > 0 and {onlyId, ends} or {}, {}
-if several then ids = redis.call('ZRANGE', leases, from, to, 'BYSCORE', 'LIMIT', 0, most, 'WITHSCORES') end
+if several then ids = redis.call('ZRANGE', KEYS[3], from, to, 'BYSCORE', 'LIMIT', 0, most, 'WITHSCORES') end
 for i = 1, #ids, 2 do
 local process, owner, mode, number, claim = string.match(readHold(ids[i]) or '', '^([^ ]+) ([^ ]+) ([^ ]+) %d+ (%d+)(.*)$')
 list[#list + 1] = process and {
@@ -1722,7 +1719,7 @@ end
 local isCluster = string.find(channels, '{', 1, true)
 local granted, taken, handsOff, tellGranted, handOffWithin = {}, {}, true, nil, nil
 local function readWaiter(id)
-local text = redis.call('HGET', waiters, 'w:' .. id) or '- - write 0 0 0'
+local text = redis.call('HGET', KEYS[5], 'w:' .. id) or '- - write 0 0 0'
 local process, owner, mode, claimMs, priority, sinceUs = string.match(text, '^([^ ]+) ([^ ]+) ([^ ]+) (%d+) ([^ ]+) (%d+)$')
 return {
 id = id, process = process, owner = owner, mode = mode, endMs = nowMs + claimMs, isClaim = true,
@@ -1731,10 +1728,10 @@ priority = priority, sinceUs = sinceUs,
 end
 local function readFamily(waiter)
 waiter.fields = fieldsOf('c:', waiter.owner, {'p:' .. waiter.process})
-waiter.said = redis.call('HMGET', waiters, unpack(waiter.fields))
+waiter.said = redis.call('HMGET', KEYS[5], unpack(waiter.fields))
 end
 local function setState(name, known, state)
-redis.call('HSET', waiters, 'p:' .. name, (string.gsub(known, ' %a+', ' ' .. state, 1)))
+redis.call('HSET', KEYS[5], 'p:' .. name, (string.gsub(known, ' %a+', ' ' .. state, 1)))
 end
 local function placeOf(sinceUs, priority, front)
 if priority == '0' and front == 0 then return sinceUs end
@@ -1742,34 +1739,34 @@ return sinceUs - priority * 1e7 - front * 1e14
 end
 local function dequeue(id, fields, said)
 local over = {'w:' .. id}
-redis.call('ZREM', queue, id)
+redis.call('ZREM', KEYS[4], id)
 for i = 2, #fields do
 if tonumber(said[i] or 1) > 1 then
-redis.call('HINCRBY', waiters, fields[i], '-1')
+redis.call('HINCRBY', KEYS[5], fields[i], '-1')
 else
 over[#over + 1] = fields[i]
 end
 end
-redis.call('HDEL', waiters, unpack(over))
+redis.call('HDEL', KEYS[5], unpack(over))
 end
 local function sweep()
-redis.call('DEL', waiters)
-redis.call('HDEL', lock, 'queued')
+redis.call('DEL', KEYS[5])
+redis.call('HDEL', KEYS[1], 'queued')
 queued = false
 end
 local function listenersOf(name)
-local number, server = redis.pcall('PUBSUB', 'SHARDNUMSUB', lock .. ':' .. name)[2], redis.pcall('CLUSTER', 'MYID')
+local number, server = redis.pcall('PUBSUB', 'SHARDNUMSUB', KEYS[1] .. ':' .. name)[2], redis.pcall('CLUSTER', 'MYID')
 return number or 0, type(server) == 'string' and ' ' .. server or ''
 end
 local function clear()
-redis.call('HDEL', lock, 'ends', 'hold', 'owner', 'process', 'mode', 'claims', 'holds', 'grants', 'mixed')
+redis.call('HDEL', KEYS[1], 'ends', 'hold', 'owner', 'process', 'mode', 'claims', 'holds', 'grants', 'mixed')
 isStale = isStale or several
 count, ends, claims, several, isMixed, onlyId, grants, leastMode = 0, 0, 0, nil, nil, nil, nil, 'write'
 end
 local function findLeast()
 local most = 0
 leastMode = 'read'
-for _, text in ipairs(redis.call('HVALS', holds)) do
+for _, text in ipairs(redis.call('HVALS', KEYS[2])) do
 local mode = string.match(text, '^[^ ]+ [^ ]+ ([^ ]+)')
 if mode then
 most = math.max(most, limitOf(mode))
@@ -1777,24 +1774,24 @@ if limitOf(mode) < limitOf(leastMode) then leastMode = mode end
 end
 end
 isMixed = most > limitOf(leastMode)
-redis.call('HSET', lock, 'mode', leastMode)
-if not isMixed then redis.call('HDEL', lock, 'mixed') end
+redis.call('HSET', KEYS[1], 'mode', leastMode)
+if not isMixed then redis.call('HDEL', KEYS[1], 'mixed') end
 end
 local function remove(id, owner, isClaim, number)
 if count == 1 then return clear() end
-redis.call('ZREM', leases, id)
-if (number or redis.call('HGET', holds, 'o:' .. owner)) == '1' then
-redis.call('HDEL', holds, 'h:' .. id, 'o:' .. owner)
+redis.call('ZREM', KEYS[3], id)
+if (number or redis.call('HGET', KEYS[2], 'o:' .. owner)) == '1' then
+redis.call('HDEL', KEYS[2], 'h:' .. id, 'o:' .. owner)
 else
-redis.call('HDEL', holds, 'h:' .. id)
-redis.call('HINCRBY', holds, 'o:' .. owner, '-1')
+redis.call('HDEL', KEYS[2], 'h:' .. id)
+redis.call('HINCRBY', KEYS[2], 'o:' .. owner, '-1')
 end
-local _, latest = unpack(redis.call('ZRANGE', leases, '-1', '-1', 'WITHSCORES'))
+local _, latest = unpack(redis.call('ZRANGE', KEYS[3], '-1', '-1', 'WITHSCORES'))
 count, ends = count - 1, tonumber(latest or ends)
-redis.call('HSET', lock, 'holds', count, 'ends', ends)
+redis.call('HSET', KEYS[1], 'holds', count, 'ends', ends)
 if isClaim then
 claims = claims - 1
-redis.call('HSET', lock, 'claims', claims)
+redis.call('HSET', KEYS[1], 'claims', claims)
 end
 if isMixed then findLeast() end
 end
@@ -1804,30 +1801,30 @@ local ended = listHolds('-inf', nowMs, count)
 if #ended > 0 and ends <= nowMs then clear() end
 for _, hold in ipairs(ended) do
 if count > 0 then remove(hold.id, hold.owner, hold.isClaim) end
-local known = hold.isClaim and queued and redis.call('HGET', waiters, 'p:' .. hold.process)
+local known = hold.isClaim and queued and redis.call('HGET', KEYS[5], 'p:' .. hold.process)
 if known then setState(hold.process, known, 'suspended') end
 end
 return ended
 end
 dropExpired()
 local function endOf(id)
-return several and tonumber(redis.call('ZSCORE', leases, id) or ends) or ends
+return several and tonumber(redis.call('ZSCORE', KEYS[3], id) or ends) or ends
 end
 if readHold(hold) then return done({'granted', nowMs, fence, endOf(hold)}) end
 local text, endMs = readHold(before), endOf(before)
-local isBuried = buriedMs and tonumber(redis.call('ZSCORE', tombstones, hold) or 0) > nowMs
+local isBuried = buriedMs and tonumber(redis.call('ZSCORE', KEYS[6], hold) or 0) > nowMs
 if not text or isBuried then return done({'lost', nowMs}) end
 local oldOwner, oldFence, claimed = string.match(text, '^[^ ]+ ([^ ]+) [^ ]+ (%d+) %d+(.*)$')
 local isInherited = isAncestor(owner, oldOwner)
 local _, _, number = familyOf(oldOwner)
 local isShared = mode == 'write' and count > 1 or mode == 'read' and limitOf(leastMode) == 1 or tonumber(mode) and number > 1
 if isShared and not isInherited then return done({'shared', nowMs}) end
-redis.call('HDEL', lock, '')
+redis.call('HDEL', KEYS[1], '')
 endMs = isInherited and math.max(endMs, nowMs + leaseMs) or nowMs + leaseMs
 if not isInherited then remove(before, oldOwner, claimed ~= '') end
 local function branchesBeside(owner)
 local others, above, number = {}, {}, 0
-for _, field in ipairs(redis.call('HKEYS', holds)) do
+for _, field in ipairs(redis.call('HKEYS', KEYS[2])) do
 local other = string.match(field, '^o:(.*)$')
 if other and not isAncestor(other, owner) then
 others[#others + 1] = other
@@ -1848,7 +1845,7 @@ local function sharesFence(hold, family)
 local limit = limitOf(hold.mode)
 if hold.fence or hold.mode == 'read' then return true end
 if family == 0 or limitOf(leastMode) > limit or limit == 1 or not isMixed then return family > 0 and limitOf(leastMode) <= limit end
-for _, text in ipairs(redis.call('HVALS', holds)) do
+for _, text in ipairs(redis.call('HVALS', KEYS[2])) do
 local other, mode = string.match(text, '^[^ ]+ ([^ ]+) ([^ ]+)')
 if other and isAncestor(other, hold.owner) and limitOf(mode) <= limit then return true end
 end
@@ -1857,19 +1854,19 @@ end
 local function addBeside(hold, number)
 grants = (grants or 0) + 1
 local text = table.concat({hold.process, hold.owner, hold.mode, hold.fence or fence, grants, hold.isClaim and 'claim' or nil}, ' ')
-redis.call('HSET', holds, 'h:' .. hold.id, text, 'o:' .. hold.owner, number)
-redis.call('ZADD', leases, hold.endMs, hold.id)
+redis.call('HSET', KEYS[2], 'h:' .. hold.id, text, 'o:' .. hold.owner, number)
+redis.call('ZADD', KEYS[3], hold.endMs, hold.id)
 end
 local function moveBeside()
-local fields, ids = isStale and redis.call('HKEYS', holds) or {}, isStale and redis.call('ZRANGE', leases, 0, -1) or {}
+local fields, ids = isStale and redis.call('HKEYS', KEYS[2]) or {}, isStale and redis.call('ZRANGE', KEYS[3], 0, -1) or {}
 addBeside({id = onlyId, process = onlyProcess, owner = onlyOwner, mode = leastMode, isClaim = claims > 0, endMs = ends}, 1)
 for _, field in ipairs(fields) do
-if field ~= 'h:' .. onlyId and field ~= 'o:' .. onlyOwner then redis.call('HDEL', holds, field) end
+if field ~= 'h:' .. onlyId and field ~= 'o:' .. onlyOwner then redis.call('HDEL', KEYS[2], field) end
 end
 for _, id in ipairs(ids) do
-if id ~= onlyId then redis.call('ZREM', leases, id) end
+if id ~= onlyId then redis.call('ZREM', KEYS[3], id) end
 end
-redis.call('HDEL', lock, 'hold', 'owner', 'process')
+redis.call('HDEL', KEYS[1], 'hold', 'owner', 'process')
 several, isStale = true, false
 end
 local function grantBeside(hold, family, number)
@@ -1881,22 +1878,22 @@ fence, isKept = string.format('%.0f', raised), isKept and raised == nowUs
 end
 count, ends = count + 1, math.max(ends, hold.endMs)
 addBeside(hold, number + 1)
-redis.call('HSET', lock, 'fence', fence, 'ends', ends, 'holds', count, 'grants', grants)
+redis.call('HSET', KEYS[1], 'fence', fence, 'ends', ends, 'holds', count, 'grants', grants)
 if hold.isClaim then
 claims = claims + 1
-redis.call('HSET', lock, 'claims', claims)
+redis.call('HSET', KEYS[1], 'claims', claims)
 end
-if wanted ~= most then isMixed = redis.call('HSET', lock, 'mixed', 1) end
+if wanted ~= most then isMixed = redis.call('HSET', KEYS[1], 'mixed', 1) end
 if wanted < most then
 leastMode = hold.mode
-redis.call('HSET', lock, 'mode', leastMode)
+redis.call('HSET', KEYS[1], 'mode', leastMode)
 end
 if isKept then return end
 local untilMs = ends
 local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
-redis.call('PEXPIRE', lock, keepMs)
-redis.call('PEXPIRE', holds, keepMs)
-redis.call('PEXPIRE', leases, keepMs)
+redis.call('PEXPIRE', KEYS[1], keepMs)
+redis.call('PEXPIRE', KEYS[2], keepMs)
+redis.call('PEXPIRE', KEYS[3], keepMs)
 end
 if count > 0 then
 local own = {id = hold, process = process, owner = owner, mode = mode, endMs = endMs, fence = isInherited and oldFence or nil}
@@ -1906,41 +1903,41 @@ else
 local least = 0
 local last = tonumber(fence or 0)
 local raised = math.max(nowUs, last + 1, least)
-fence = string.format('%.0f', raised)
+fence = raised == nowUs and time[1] .. string.sub('00000' .. time[2], -6) or string.format('%.0f', raised)
 if claims == 1 then
 redis.call(
-'HSET', lock, 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process, 'mode', mode, 'claims', '1'
+'HSET', KEYS[1], 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process, 'mode', mode, 'claims', '1'
 )
 else
 redis.call(
-'HSET', lock, 'format', '1', 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process
+'HSET', KEYS[1], 'format', '1', 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process
 )
-if mode ~= 'write' then redis.call('HSET', lock, 'mode', mode) end
+if mode ~= 'write' then redis.call('HSET', KEYS[1], 'mode', mode) end
 end
 count, ends, onlyId, onlyOwner, onlyProcess, leastMode = 1, endMs, hold, owner, process, mode
 if raised ~= nowUs or math.floor(last / 6e7) ~= math.floor(raised / 6e7) or endMs - nowMs > 4e4 then
 local untilMs = endMs
 local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
-redis.call('PEXPIRE', lock, keepMs)
+redis.call('PEXPIRE', KEYS[1], keepMs)
 end
 end
 if isInherited then remove(before, oldOwner, claimed ~= '') end
 if rememberMs ~= '0' then
 local hold, status = before, 'released'
 local restMs = nowMs + rememberMs
-redis.call('ZREMRANGEBYSCORE', tombstones, '-inf', nowMs)
-redis.call('ZADD', tombstones, 'NX', restMs + (status == 'released' and 0.5 or 0), hold)
+redis.call('ZREMRANGEBYSCORE', KEYS[6], '-inf', nowMs)
+redis.call('ZADD', KEYS[6], 'NX', restMs + (status == 'released' and 0.5 or 0), hold)
 buriedMs = math.max(restMs, buriedMs or 0)
-redis.call('HSET', lock, 'format', '1', 'tombstones', buriedMs)
-redis.call('PEXPIRE', tombstones, buriedMs - nowMs)
+redis.call('HSET', KEYS[1], 'format', '1', 'tombstones', buriedMs)
+redis.call('PEXPIRE', KEYS[6], buriedMs - nowMs)
 local untilMs = ends
 local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
-redis.call('PEXPIRE', lock, keepMs)
+redis.call('PEXPIRE', KEYS[1], keepMs)
 end
 handsOff = false
 if queued then
 local function tell(name, message)
-local heard = isCluster and tonumber(redis.pcall('SPUBLISH', lock .. ':' .. name, message))
+local heard = isCluster and tonumber(redis.pcall('SPUBLISH', KEYS[1] .. ':' .. name, message))
 if not heard or heard == 0 then redis.call('PUBLISH', channels .. name, message) end
 end
 tellGranted = function(from)
@@ -1967,7 +1964,7 @@ else
 isDeaf = redis.call('PUBSUB', 'NUMSUB', channels .. name)[2] == 0
 end
 if not isDeaf then return 'live' end
-redis.call('HDEL', lock, '')
+redis.call('HDEL', KEYS[1], '')
 setState(name, known, 'suspended')
 return 'passed'
 end
@@ -1975,7 +1972,8 @@ local function nextLive()
 while true do
 if not page[at] and not isLast then
 local size = seen == 0 and 1 or 64
-page, at = redis.call('ZRANGE', queue, passed, passed + size), 1
+page = seen == 0 and redis.call('ZRANGE', KEYS[4], '0', '1') or redis.call('ZRANGE', KEYS[4], passed, passed + size)
+at = 1
 isLast, page[size + 1] = not page[size + 1], nil
 end
 local id = page[at]
@@ -1997,7 +1995,7 @@ if passed == 0 then sweep() end
 end
 local mayHandOff = handsOff and (count == 0 or limitOf(leastMode) > 1)
 if handsOff and not mayHandOff and queued == 'front' then
-local id, place = unpack(redis.call('ZRANGE', queue, '0', '0', 'WITHSCORES'))
+local id, place = unpack(redis.call('ZRANGE', KEYS[4], '0', '0', 'WITHSCORES'))
 local waiter = id and readWaiter(id)
 mayHandOff = id and tonumber(place) < tonumber(placeOf(waiter.sinceUs, waiter.priority, 0))
 end
@@ -2011,22 +2009,22 @@ if owed[process] then setState(process, owed[process], 'live') end
 claims = 1
 local last = tonumber(fence or 0)
 local raised = math.max(nowUs, last + 1, least)
-fence = string.format('%.0f', raised)
+fence = raised == nowUs and time[1] .. string.sub('00000' .. time[2], -6) or string.format('%.0f', raised)
 if claims == 1 then
 redis.call(
-'HSET', lock, 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process, 'mode', mode, 'claims', '1'
+'HSET', KEYS[1], 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process, 'mode', mode, 'claims', '1'
 )
 else
 redis.call(
-'HSET', lock, 'format', '1', 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process
+'HSET', KEYS[1], 'format', '1', 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process
 )
-if mode ~= 'write' then redis.call('HSET', lock, 'mode', mode) end
+if mode ~= 'write' then redis.call('HSET', KEYS[1], 'mode', mode) end
 end
 count, ends, onlyId, onlyOwner, onlyProcess, leastMode = 1, endMs, hold, owner, process, mode
 if raised ~= nowUs or math.floor(last / 6e7) ~= math.floor(raised / 6e7) or endMs - nowMs > 4e4 then
 local untilMs = endMs
 local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
-redis.call('PEXPIRE', lock, keepMs)
+redis.call('PEXPIRE', KEYS[1], keepMs)
 end
 granted[1], taken[hold] = first, true
 goesOn = limitOf(mode) > 1 or tonumber(first.said[#first.said] or 0) > 1
@@ -2039,9 +2037,9 @@ granted[#granted + 1], taken[waiter.id] = waiter, true
 grantBeside(waiter, family, number)
 end
 local function within(owner)
-local left, found, from = tonumber(redis.call('HGET', waiters, 'c:' .. owner) or 0), {}, 0
+local left, found, from = tonumber(redis.call('HGET', KEYS[5], 'c:' .. owner) or 0), {}, 0
 while left > 0 and from < 4096 do
-local ids = redis.call('ZRANGE', queue, from, from + 64 - 1)
+local ids = redis.call('ZRANGE', KEYS[4], from, from + 64 - 1)
 if #ids == 0 then break end
 for _, id in ipairs(ids) do
 local waiter = readWaiter(id)
@@ -2055,7 +2053,7 @@ return found
 end
 handOffWithin = function(owner)
 local nested, left = within(owner), {}
-local size = #nested > 0 and redis.call('ZCARD', queue)
+local size = #nested > 0 and redis.call('ZCARD', KEYS[4])
 for _, waiter in ipairs(nested) do
 local family, _, number = familyOf(waiter.owner)
 if admits(waiter.owner, waiter.mode, family) then
@@ -2067,8 +2065,8 @@ end
 end
 for _, waiter in ipairs(left) do
 local _, depth = familyOf(waiter.owner)
-redis.call('ZADD', queue, 'LT', placeOf(waiter.sinceUs, waiter.priority, depth), waiter.id)
-redis.call('HSET', lock, 'queued', 'front')
+redis.call('ZADD', KEYS[4], 'LT', placeOf(waiter.sinceUs, waiter.priority, depth), waiter.id)
+redis.call('HSET', KEYS[1], 'queued', 'front')
 queued = 'front'
 end
 if #nested > 0 then page, at, isLast, passed = {}, 1, size + #left == #nested, 0 end

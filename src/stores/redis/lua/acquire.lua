@@ -19,7 +19,7 @@ if not ends and not queued and not buriedMs then
   return {'granted', nowMs, fence, endMs, 0, 0, 0}
 end
 
-if buriedMs and tonumber(buriedMs) > nowMs and tonumber(redis.call('ZSCORE', tombstones, hold) or 0) > nowMs then
+if buriedMs and tonumber(buriedMs) > nowMs and tonumber(redis.call('ZSCORE', TOMBSTONES_KEY, hold) or 0) > nowMs then
   return {'cancelled', nowMs}
 end
 local mayQueue, claimMs, priority, maxWaiters, livenessMs, channels = string.match(
@@ -33,7 +33,7 @@ if hasExpired() then
 end
 -- What is known of the waiter, of its process, and how many waiters its family has.
 local fields = fieldsOf('c:', owner, {'p:' .. process})
-local said = queued and redis.call('HMGET', waiters, 'w:' .. hold, unpack(fields)) or {false}
+local said = queued and redis.call('HMGET', WAITERS_KEY, 'w:' .. hold, unpack(fields)) or {false}
 local isWaiting = table.remove(said, 1)
 -- Writes down until when the calling process is live. Every waiter that comes says so, too: it is written with a tenth to
 -- spare, and not again before that is used up.
@@ -49,11 +49,11 @@ local function markLive()
   end
   local spanMs = math.ceil(livenessMs * 1.1)
   -- First, of a poll: at maxmemory, only a write after this one may need memory.
-  if isWaiting then redis.call('HDEL', lock, '') end
-  redis.call('HSET', waiters, 'p:' .. process, string.format('%.0f %s', math.max(nowMs + spanMs, untilMs), state .. mark))
-  if redis.call('PTTL', waiters) >= spanMs then return end
-  redis.call('PEXPIRE', queue, 2 * spanMs)
-  redis.call('PEXPIRE', waiters, 2 * spanMs)
+  if isWaiting then redis.call('HDEL', LOCK_KEY, '') end
+  redis.call('HSET', WAITERS_KEY, 'p:' .. process, string.format('%.0f %s', math.max(nowMs + spanMs, untilMs), state .. mark))
+  if redis.call('PTTL', WAITERS_KEY) >= spanMs then return end
+  redis.call('PEXPIRE', QUEUE_KEY, 2 * spanMs)
+  redis.call('PEXPIRE', WAITERS_KEY, 2 * spanMs)
 end
 local family, depth, number, isHeld = familyOf(owner, hold)
 local isPoll, reply = isWaiting or isHeld, nil
@@ -70,23 +70,23 @@ if family > 0 or count == 0 or limitOf(leastMode) > 1 or queued == 'front' then
     if not queued then said = {} end
     if #granted > 0 then
       family, depth, number, isHeld = familyOf(owner, hold)
-      if queued then said = redis.call('HMGET', waiters, unpack(fields)) end
+      if queued then said = redis.call('HMGET', WAITERS_KEY, unpack(fields)) end
     end
   end
   if not isHeld and isBlocked and family == 0 and not isWaiting and mayQueue == '1' and admits(owner, mode, family) then
     -- A new waiter that is the first one, by its priority, has its turn.
-    local _, first = unpack(redis.call('ZRANGE', queue, '0', '0', 'WITHSCORES'))
-    isBlocked = redis.call('ZCARD', queue) >= tonumber(maxWaiters) or tonumber(placeOf(nowUs, priority, 0)) >= tonumber(first)
+    local _, first = unpack(redis.call('ZRANGE', QUEUE_KEY, '0', '0', 'WITHSCORES'))
+    isBlocked = redis.call('ZCARD', QUEUE_KEY) >= tonumber(maxWaiters) or tonumber(placeOf(nowUs, priority, 0)) >= tonumber(first)
     if not isBlocked then markLive() end
   end
   if isHeld then
     if count == 1 and least > tonumber(fence) then
       fence = ARGV[8]
-      redis.call('HSET', lock, 'fence', fence)
+      redis.call('HSET', LOCK_KEY, 'fence', fence)
       local untilMs = ends
       --@include parts/lock keep
     end
-    endMs = several and tonumber(redis.call('ZSCORE', leases, hold) or ends) or ends
+    endMs = several and tonumber(redis.call('ZSCORE', LEASES_KEY, hold) or ends) or ends
     reply = {'granted', nowMs, fence, endMs, string.find(isHeld, ' claim', 1, true) and 1 or 0, family - 1, number - 1}
   elseif admits(owner, mode, family) and (family > 0 or not isBlocked) then
     if isWaiting then dequeue(hold, fields, said) end
@@ -110,8 +110,8 @@ if family > 0 or count == 0 or limitOf(leastMode) > 1 or queued == 'front' then
 end
 
 if not reply then
-  local position = isWaiting and redis.call('ZRANK', queue, hold) or queued and redis.call('ZCARD', queue) or 0
-  local status, isNewestLost = 'queued', ARGV[9] and redis.call('HEXISTS', waiters, 'w:' .. ARGV[9]) == 0
+  local position = isWaiting and redis.call('ZRANK', QUEUE_KEY, hold) or queued and redis.call('ZCARD', QUEUE_KEY) or 0
+  local status, isNewestLost = 'queued', ARGV[9] and redis.call('HEXISTS', WAITERS_KEY, 'w:' .. ARGV[9]) == 0
   -- In conflict, it reads beside others and asks to write: it would wait for its own family, and for any other that does the same.
   if not isWaiting and family > 0 and limitOf(mode) < limitOf(leastMode) then
     status = 'conflict'

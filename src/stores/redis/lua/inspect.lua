@@ -16,7 +16,7 @@ for _, each in ipairs(listHolds('(' .. nowMs, '+inf', LIST_LIMIT)) do
     append(held, each.id, each.owner, each.mode, each.process, fence, each.endMs, each.isClaim and 1 or 0)
   end
 end
-for _, id in ipairs(ARGV[1] and {ARGV[1]} or queued and redis.call('ZRANGE', queue, 0, LIST_LIMIT - 1) or {}) do
+for _, id in ipairs(ARGV[1] and {ARGV[1]} or queued and redis.call('ZRANGE', QUEUE_KEY, 0, LIST_LIMIT - 1) or {}) do
   local each = readWaiter(id)
   if queued and each.process ~= '-' then append(waits, id, each.owner, each.mode, each.process, each.priority, each.sinceUs) end
 end

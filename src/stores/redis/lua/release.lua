@@ -10,7 +10,7 @@ local hold, rememberMs, announced, ttlMs = ARGV[1], ARGV[2], ARGV[4], nil
 local isAlone, status = onlyId == hold and tonumber(ends or 0) > nowMs, nil
 if isAlone then
   -- If somebody waits, the next hold takes the place of this one.
-  if not queued then redis.call('HDEL', lock, 'ends', 'hold', 'owner', 'process', 'mode', 'claims') end
+  if not queued then redis.call('HDEL', LOCK_KEY, 'ends', 'hold', 'owner', 'process', 'mode', 'claims') end
   if not queued and rememberMs == '0' and not announced then return nowMs end
   status, ends = 'released', 0
 end
@@ -24,17 +24,17 @@ if not status then
   local wasHeld = false
   for _, each in ipairs(dropExpired()) do wasHeld = wasHeld or each.id == hold end
   local held, number = not several and readHold(hold), nil
-  if several then held, number = unpack(redis.call('HMGET', holds, 'h:' .. hold, 'o:' .. owner)) end
-  local text = queued and not held and redis.call('HGET', waiters, 'w:' .. hold)
+  if several then held, number = unpack(redis.call('HMGET', HOLDS_KEY, 'h:' .. hold, 'o:' .. owner)) end
+  local text = queued and not held and redis.call('HGET', WAITERS_KEY, 'w:' .. hold)
   status = held and 'released' or wasHeld and 'expired' or text and 'cancelled' or 'absent'
   -- A repeat: the first one has handed the lock off.
-  local restMs = status == 'absent' and buriedMs and tonumber(redis.call('ZSCORE', tombstones, hold) or 0) or 0
+  local restMs = status == 'absent' and buriedMs and tonumber(redis.call('ZSCORE', TOMBSTONES_KEY, hold) or 0) or 0
   if restMs > nowMs then return done({restMs % 1 > 0 and 'released' or status, nowMs}) end
   if held then remove(hold, owner, string.find(held, ' claim', 1, true), number) end
   if text then
-    local isOnly = redis.call('ZCARD', queue) == 1
+    local isOnly = redis.call('ZCARD', QUEUE_KEY) == 1
     local fields = fieldsOf('c:', owner, {'p:' .. process})
-    dequeue(hold, fields, redis.call('HMGET', waiters, unpack(fields)))
+    dequeue(hold, fields, redis.call('HMGET', WAITERS_KEY, unpack(fields)))
     if isOnly then sweep() end
   end
 end
@@ -48,7 +48,7 @@ if queued then
     --@include parts/hand-off more
   end
   tellGranted(1)
-  if isAlone and count == 0 then redis.call('HDEL', lock, 'ends', 'hold', 'owner', 'process', 'mode', 'claims') end
+  if isAlone and count == 0 then redis.call('HDEL', LOCK_KEY, 'ends', 'hold', 'owner', 'process', 'mode', 'claims') end
 end
 if announced and status ~= 'absent' and count == 0 then
   redis.call('PUBLISH', channels .. 'freed', 'freed ' .. announced)

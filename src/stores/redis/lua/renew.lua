@@ -6,9 +6,9 @@ local hold, leaseMs, named, ttlMs = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 --@include parts/lock
 local endMs, granted, text = ends, fence, nil
 if onlyId ~= hold then
-  text = ends and not onlyId and redis.call('HGET', holds, 'h:' .. hold)
+  text = ends and not onlyId and redis.call('HGET', HOLDS_KEY, 'h:' .. hold)
   if not text then return {'lost', nowMs} end
-  endMs, granted = redis.call('ZSCORE', leases, hold) or ends, string.match(text, '^[^ ]+ [^ ]+ [^ ]+ (%d+)')
+  endMs, granted = redis.call('ZSCORE', LEASES_KEY, hold) or ends, string.match(text, '^[^ ]+ [^ ]+ [^ ]+ (%d+)')
 end
 endMs = tonumber(endMs)
 if endMs <= nowMs or named < tonumber(granted) or named > tonumber(fence) then return {'lost', nowMs} end
@@ -18,16 +18,16 @@ ends = math.max(endMs, tonumber(ends))
 -- The first write: at maxmemory, only one after it may need memory.
 local untilMs = ends
 --@include parts/lock keep
-redis.call('HSET', lock, 'ends', ends)
+redis.call('HSET', LOCK_KEY, 'ends', ends)
 if not text then
-  redis.call('HDEL', lock, 'claims')
+  redis.call('HDEL', LOCK_KEY, 'claims')
   return {'renewed', nowMs, endMs}
 end
-redis.call('PEXPIRE', holds, keepMs)
-redis.call('PEXPIRE', leases, keepMs)
-redis.call('ZADD', leases, endMs, hold)
+redis.call('PEXPIRE', HOLDS_KEY, keepMs)
+redis.call('PEXPIRE', LEASES_KEY, keepMs)
+redis.call('ZADD', LEASES_KEY, endMs, hold)
 if string.find(text, ' claim', 1, true) then
-  redis.call('HSET', holds, 'h:' .. hold, string.sub(text, 1, -7))
-  redis.call('HINCRBY', lock, 'claims', '-1')
+  redis.call('HSET', HOLDS_KEY, 'h:' .. hold, string.sub(text, 1, -7))
+  redis.call('HINCRBY', LOCK_KEY, 'claims', '-1')
 end
 return {'renewed', nowMs, endMs}

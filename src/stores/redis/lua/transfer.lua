@@ -11,11 +11,11 @@ local process, owner, hold, mode, leaseMs, ttlMs, channels, before, rememberMs =
 --@include parts/change remove
 dropExpired()
 local function endOf(id)
-  return several and tonumber(redis.call('ZSCORE', leases, id) or ends) or ends
+  return several and tonumber(redis.call('ZSCORE', LEASES_KEY, id) or ends) or ends
 end
 if readHold(hold) then return done({'granted', nowMs, fence, endOf(hold)}) end
 local text, endMs = readHold(before), endOf(before)
-local isBuried = buriedMs and tonumber(redis.call('ZSCORE', tombstones, hold) or 0) > nowMs
+local isBuried = buriedMs and tonumber(redis.call('ZSCORE', TOMBSTONES_KEY, hold) or 0) > nowMs
 if not text or isBuried then return done({'lost', nowMs}) end
 local oldOwner, oldFence, claimed = string.match(text, '^[^ ]+ ([^ ]+) [^ ]+ (%d+) %d+(.*)$')
 -- To an ancestor: nobody else had the key in between.
@@ -25,7 +25,7 @@ local isShared = mode == 'write' and count > 1 or mode == 'read' and limitOf(lea
 if isShared and not isInherited then return done({'shared', nowMs}) end
 
 -- At maxmemory, only a write after this one may need memory.
-redis.call('HDEL', lock, '')
+redis.call('HDEL', LOCK_KEY, '')
 endMs = isInherited and math.max(endMs, nowMs + leaseMs) or nowMs + leaseMs
 if not isInherited then remove(before, oldOwner, claimed ~= '') end
 --@include parts/change

@@ -3,7 +3,7 @@
 -- How many owners hold that are no ancestors of this one, nor of another holder.
 local function branchesBeside(owner)
   local others, above, number = {}, {}, 0
-  for _, field in ipairs(redis.call('HKEYS', holds)) do
+  for _, field in ipairs(redis.call('HKEYS', HOLDS_KEY)) do
     local other = string.match(field, '^o:(.*)$')
     if other and not isAncestor(other, owner) then
       others[#others + 1] = other
@@ -30,7 +30,7 @@ local function sharesFence(hold, family)
   local limit = limitOf(hold.mode)
   if hold.fence or hold.mode == 'read' then return true end
   if family == 0 or limitOf(leastMode) > limit or limit == 1 or not isMixed then return family > 0 and limitOf(leastMode) <= limit end
-  for _, text in ipairs(redis.call('HVALS', holds)) do
+  for _, text in ipairs(redis.call('HVALS', HOLDS_KEY)) do
     local other, mode = string.match(text, '^[^ ]+ ([^ ]+) ([^ ]+)')
     if other and isAncestor(other, hold.owner) and limitOf(mode) <= limit then return true end
   end
@@ -41,21 +41,21 @@ end
 local function addBeside(hold, number)
   grants = (grants or 0) + 1
   local text = table.concat({hold.process, hold.owner, hold.mode, hold.fence or fence, grants, hold.isClaim and 'claim' or nil}, ' ')
-  redis.call('HSET', holds, 'h:' .. hold.id, text, 'o:' .. hold.owner, number)
-  redis.call('ZADD', leases, hold.endMs, hold.id)
+  redis.call('HSET', HOLDS_KEY, 'h:' .. hold.id, text, 'o:' .. hold.owner, number)
+  redis.call('ZADD', LEASES_KEY, hold.endMs, hold.id)
 end
 
 -- Moves the only hold to the keys of several, and removes what else is there.
 local function moveBeside()
-  local fields, ids = isStale and redis.call('HKEYS', holds) or {}, isStale and redis.call('ZRANGE', leases, 0, -1) or {}
+  local fields, ids = isStale and redis.call('HKEYS', HOLDS_KEY) or {}, isStale and redis.call('ZRANGE', LEASES_KEY, 0, -1) or {}
   addBeside({id = onlyId, process = onlyProcess, owner = onlyOwner, mode = leastMode, isClaim = claims > 0, endMs = ends}, 1)
   for _, field in ipairs(fields) do
-    if field ~= 'h:' .. onlyId and field ~= 'o:' .. onlyOwner then redis.call('HDEL', holds, field) end
+    if field ~= 'h:' .. onlyId and field ~= 'o:' .. onlyOwner then redis.call('HDEL', HOLDS_KEY, field) end
   end
   for _, id in ipairs(ids) do
-    if id ~= onlyId then redis.call('ZREM', leases, id) end
+    if id ~= onlyId then redis.call('ZREM', LEASES_KEY, id) end
   end
-  redis.call('HDEL', lock, 'hold', 'owner', 'process')
+  redis.call('HDEL', LOCK_KEY, 'hold', 'owner', 'process')
   several, isStale = true, false
 end
 
@@ -70,21 +70,21 @@ local function grantBeside(hold, family, number)
   end
   count, ends = count + 1, math.max(ends, hold.endMs)
   addBeside(hold, number + 1)
-  redis.call('HSET', lock, 'fence', fence, 'ends', ends, 'holds', count, 'grants', grants)
+  redis.call('HSET', LOCK_KEY, 'fence', fence, 'ends', ends, 'holds', count, 'grants', grants)
   if hold.isClaim then
     claims = claims + 1
-    redis.call('HSET', lock, 'claims', claims)
+    redis.call('HSET', LOCK_KEY, 'claims', claims)
   end
-  if wanted ~= most then isMixed = redis.call('HSET', lock, 'mixed', 1) end
+  if wanted ~= most then isMixed = redis.call('HSET', LOCK_KEY, 'mixed', 1) end
   if wanted < most then
     leastMode = hold.mode
-    redis.call('HSET', lock, 'mode', leastMode)
+    redis.call('HSET', LOCK_KEY, 'mode', leastMode)
   end
   if isKept then return end
   local untilMs = ends
   --@include parts/lock keep
-  redis.call('PEXPIRE', holds, keepMs)
-  redis.call('PEXPIRE', leases, keepMs)
+  redis.call('PEXPIRE', HOLDS_KEY, keepMs)
+  redis.call('PEXPIRE', LEASES_KEY, keepMs)
 end
 
 --@section remove
@@ -93,7 +93,7 @@ end
 -- Nobody holds any more. The first write is one that maxmemory allows. The keys of several holds stay until `done`, because they may
 -- be filled again: a server of a cluster that a slot moves away from can't make a key.
 local function clear()
-  redis.call('HDEL', lock, 'ends', 'hold', 'owner', 'process', 'mode', 'claims', 'holds', 'grants', 'mixed')
+  redis.call('HDEL', LOCK_KEY, 'ends', 'hold', 'owner', 'process', 'mode', 'claims', 'holds', 'grants', 'mixed')
   isStale = isStale or several
   count, ends, claims, several, isMixed, onlyId, grants, leastMode = 0, 0, 0, nil, nil, nil, nil, 'write'
 end
@@ -102,7 +102,7 @@ end
 local function findLeast()
   local most = 0
   leastMode = 'read'
-  for _, text in ipairs(redis.call('HVALS', holds)) do
+  for _, text in ipairs(redis.call('HVALS', HOLDS_KEY)) do
     local mode = string.match(text, '^[^ ]+ [^ ]+ ([^ ]+)')
     if mode then
       most = math.max(most, limitOf(mode))
@@ -110,26 +110,26 @@ local function findLeast()
     end
   end
   isMixed = most > limitOf(leastMode)
-  redis.call('HSET', lock, 'mode', leastMode)
-  if not isMixed then redis.call('HDEL', lock, 'mixed') end
+  redis.call('HSET', LOCK_KEY, 'mode', leastMode)
+  if not isMixed then redis.call('HDEL', LOCK_KEY, 'mixed') end
 end
 
 -- Removes a hold. `number` is how many its owner has, if that is known.
 local function remove(id, owner, isClaim, number)
   if count == 1 then return clear() end
-  redis.call('ZREM', leases, id)
-  if (number or redis.call('HGET', holds, 'o:' .. owner)) == '1' then
-    redis.call('HDEL', holds, 'h:' .. id, 'o:' .. owner)
+  redis.call('ZREM', LEASES_KEY, id)
+  if (number or redis.call('HGET', HOLDS_KEY, 'o:' .. owner)) == '1' then
+    redis.call('HDEL', HOLDS_KEY, 'h:' .. id, 'o:' .. owner)
   else
-    redis.call('HDEL', holds, 'h:' .. id)
-    redis.call('HINCRBY', holds, 'o:' .. owner, '-1')
+    redis.call('HDEL', HOLDS_KEY, 'h:' .. id)
+    redis.call('HINCRBY', HOLDS_KEY, 'o:' .. owner, '-1')
   end
-  local _, latest = unpack(redis.call('ZRANGE', leases, '-1', '-1', 'WITHSCORES'))
+  local _, latest = unpack(redis.call('ZRANGE', LEASES_KEY, '-1', '-1', 'WITHSCORES'))
   count, ends = count - 1, tonumber(latest or ends)
-  redis.call('HSET', lock, 'holds', count, 'ends', ends)
+  redis.call('HSET', LOCK_KEY, 'holds', count, 'ends', ends)
   if isClaim then
     claims = claims - 1
-    redis.call('HSET', lock, 'claims', claims)
+    redis.call('HSET', LOCK_KEY, 'claims', claims)
   end
   if isMixed then findLeast() end
 end
@@ -142,7 +142,7 @@ local function dropExpired()
   if #ended > 0 and ends <= nowMs then clear() end
   for _, hold in ipairs(ended) do
     if count > 0 then remove(hold.id, hold.owner, hold.isClaim) end
-    local known = hold.isClaim and queued and redis.call('HGET', waiters, 'p:' .. hold.process)
+    local known = hold.isClaim and queued and redis.call('HGET', WAITERS_KEY, 'p:' .. hold.process)
     if known then setState(hold.process, known, 'suspended') end
   end
   return ended
@@ -151,10 +151,10 @@ end
 --@section bury
 -- Remembers the release of `hold` for as long as an acquire of it may still arrive, and by `status` whether it had held.
 local restMs = nowMs + rememberMs
-redis.call('ZREMRANGEBYSCORE', tombstones, '-inf', nowMs)
-redis.call('ZADD', tombstones, 'NX', restMs + (status == 'released' and 0.5 or 0), hold)
+redis.call('ZREMRANGEBYSCORE', TOMBSTONES_KEY, '-inf', nowMs)
+redis.call('ZADD', TOMBSTONES_KEY, 'NX', restMs + (status == 'released' and 0.5 or 0), hold)
 buriedMs = math.max(restMs, buriedMs or 0)
-redis.call('HSET', lock, 'format', FORMAT_NUMBER, 'tombstones', buriedMs)
-redis.call('PEXPIRE', tombstones, buriedMs - nowMs)
+redis.call('HSET', LOCK_KEY, 'format', FORMAT_NUMBER, 'tombstones', buriedMs)
+redis.call('PEXPIRE', TOMBSTONES_KEY, buriedMs - nowMs)
 local untilMs = ends
 --@include parts/lock keep

@@ -3,7 +3,7 @@
 -- Sends a message to a process, after every write. In a cluster the message stays in the shard if the process listens there,
 -- and goes to all servers if not.
 local function tell(name, message)
-  local heard = isCluster and tonumber(redis.pcall('SPUBLISH', lock .. ':' .. name, message))
+  local heard = isCluster and tonumber(redis.pcall('SPUBLISH', LOCK_KEY .. ':' .. name, message))
   if not heard or heard == 0 then redis.call('PUBLISH', channels .. name, message) end
 end
 
@@ -39,7 +39,7 @@ local function judge(name, known)
     isDeaf = redis.call('PUBSUB', 'NUMSUB', channels .. name)[2] == 0
   end
   if not isDeaf then return 'live' end
-  redis.call('HDEL', lock, '')
+  redis.call('HDEL', LOCK_KEY, '')
   setState(name, known, 'suspended')
   return 'passed'
 end
@@ -50,7 +50,8 @@ local function nextLive()
     -- In a cluster, a server that a slot moves away from has an error for a key that is gone: an empty queue is not read again.
     if not page[at] and not isLast then
       local size = seen == 0 and 1 or PAGE_SIZE
-      page, at = redis.call('ZRANGE', queue, passed, passed + size), 1
+      page = seen == 0 and redis.call('ZRANGE', QUEUE_KEY, '0', '1') or redis.call('ZRANGE', QUEUE_KEY, passed, passed + size)
+      at = 1
       isLast, page[size + 1] = not page[size + 1], nil
     end
     local id = page[at]
@@ -74,7 +75,7 @@ end
 -- A holder that is alone admits nobody but its descendants, who stand in front. The lock says only that there may be some.
 local mayHandOff = handsOff and (count == 0 or limitOf(leastMode) > 1)
 if handsOff and not mayHandOff and queued == 'front' then
-  local id, place = unpack(redis.call('ZRANGE', queue, '0', '0', 'WITHSCORES'))
+  local id, place = unpack(redis.call('ZRANGE', QUEUE_KEY, '0', '0', 'WITHSCORES'))
   local waiter = id and readWaiter(id)
   mayHandOff = id and tonumber(place) < tonumber(placeOf(waiter.sinceUs, waiter.priority, 0))
 end
@@ -107,9 +108,9 @@ end
 
 -- Returns the waiters of an owner and of its descendants, in order.
 local function within(owner)
-  local left, found, from = tonumber(redis.call('HGET', waiters, 'c:' .. owner) or 0), {}, 0
+  local left, found, from = tonumber(redis.call('HGET', WAITERS_KEY, 'c:' .. owner) or 0), {}, 0
   while left > 0 and from < SCAN_LIMIT do
-    local ids = redis.call('ZRANGE', queue, from, from + PAGE_SIZE - 1)
+    local ids = redis.call('ZRANGE', QUEUE_KEY, from, from + PAGE_SIZE - 1)
     if #ids == 0 then break end
     for _, id in ipairs(ids) do
       local waiter = readWaiter(id)
@@ -126,7 +127,7 @@ end
 -- others advance before those who are not nested in a holder as deep.
 handOffWithin = function(owner)
   local nested, left = within(owner), {}
-  local size = #nested > 0 and redis.call('ZCARD', queue)
+  local size = #nested > 0 and redis.call('ZCARD', QUEUE_KEY)
   for _, waiter in ipairs(nested) do
     local family, _, number = familyOf(waiter.owner)
     if admits(waiter.owner, waiter.mode, family) then
@@ -138,8 +139,8 @@ handOffWithin = function(owner)
   end
   for _, waiter in ipairs(left) do
     local _, depth = familyOf(waiter.owner)
-    redis.call('ZADD', queue, 'LT', placeOf(waiter.sinceUs, waiter.priority, depth), waiter.id)
-    redis.call('HSET', lock, 'queued', 'front')
+    redis.call('ZADD', QUEUE_KEY, 'LT', placeOf(waiter.sinceUs, waiter.priority, depth), waiter.id)
+    redis.call('HSET', LOCK_KEY, 'queued', 'front')
     queued = 'front'
   end
   -- Those that were passed over may have been among them.

@@ -5,7 +5,7 @@ local isStale = false
 ends = tonumber(ends or 0)
 if ends > 0 then
   onlyOwner, onlyProcess, leastMode, claims, several, isMixed, grants = unpack(redis.call(
-    'HMGET', lock, 'owner', 'process', 'mode', 'claims', 'holds', 'mixed', 'grants'
+    'HMGET', LOCK_KEY, 'owner', 'process', 'mode', 'claims', 'holds', 'mixed', 'grants'
   ))
   count = tonumber(several or 1)
 else
@@ -15,7 +15,7 @@ leastMode, claims = leastMode or 'write', tonumber(claims or 0)
 
 -- Ends the script with a reply.
 local function done(reply)
-  if isStale then redis.call('DEL', holds, leases) end
+  if isStale then redis.call('DEL', HOLDS_KEY, LEASES_KEY) end
   return reply
 end
 
@@ -43,12 +43,12 @@ end
 
 -- Whether the lease of a hold is over.
 local function hasExpired()
-  return count > 0 and (ends <= nowMs or several and redis.call('ZCOUNT', leases, '-inf', nowMs) > 0)
+  return count > 0 and (ends <= nowMs or several and redis.call('ZCOUNT', LEASES_KEY, '-inf', nowMs) > 0)
 end
 
 -- Returns a hold, as the key of several says it; nothing if it is not there.
 local function readHold(id)
-  if several then return redis.call('HGET', holds, 'h:' .. id) end
+  if several then return redis.call('HGET', HOLDS_KEY, 'h:' .. id) end
   if not id or id ~= onlyId then return nil end
   return onlyProcess .. ' ' .. onlyOwner .. ' ' .. leastMode .. ' ' .. fence .. ' 1' .. (claims > 0 and ' claim' or '')
 end
@@ -60,7 +60,7 @@ local function familyOf(owner, id)
     if count == 0 or not isAncestor(onlyOwner, owner) then return 0, 0, 0, readHold(id) end
     return 1, #fieldsOf('', onlyOwner, {}), onlyOwner == owner and 1 or 0, readHold(id)
   end
-  local found = redis.call('HMGET', holds, unpack(fieldsOf('o:', owner, {'h:' .. (id or '')})))
+  local found = redis.call('HMGET', HOLDS_KEY, unpack(fieldsOf('o:', owner, {'h:' .. (id or '')})))
   local sum, depth = 0, 0
   for i = 2, #found do
     if found[i] then sum, depth = sum + found[i], i - 1 end
@@ -78,7 +78,7 @@ end
 -- Returns the holds whose leases end in a time, in the order in which they were granted; of very many, those that end first.
 local function listHolds(from, to, most)
   local ids, list = count > 0 and {onlyId, ends} or {}, {}
-  if several then ids = redis.call('ZRANGE', leases, from, to, 'BYSCORE', 'LIMIT', 0, most, 'WITHSCORES') end
+  if several then ids = redis.call('ZRANGE', LEASES_KEY, from, to, 'BYSCORE', 'LIMIT', 0, most, 'WITHSCORES') end
   for i = 1, #ids, 2 do
     local process, owner, mode, number, claim = string.match(readHold(ids[i]) or '', '^([^ ]+) ([^ ]+) ([^ ]+) %d+ (%d+)(.*)$')
     list[#list + 1] = process and {

@@ -36,6 +36,12 @@
 --   <hold>       a release that came before its acquire -> until when that acquire is cancelled, ms
 --
 --@define FORMAT_NUMBER '1'
+--@define LOCK_KEY KEYS[1]
+--@define HOLDS_KEY KEYS[2]
+--@define LEASES_KEY KEYS[3]
+--@define QUEUE_KEY KEYS[4]
+--@define WAITERS_KEY KEYS[5]
+--@define TOMBSTONES_KEY KEYS[6]
 --@define DEGREE_US 1e7
 --@define FRONT_US 1e14
 -- Limits of one call.
@@ -44,12 +50,11 @@
 --@define LIST_LIMIT 1000
 --@define CLAIMS_LIMIT 64
 --@define PAGE_SIZE 64
-local lock, holds, leases, queue, waiters, tombstones = unpack(KEYS)
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
 local nowMs = math.floor(nowUs / 1000)
 local format, fence, ends, queued, buriedMs, onlyId = unpack(redis.call(
-  'HMGET', lock, 'format', 'fence', 'ends', 'queued', 'tombstones', 'hold'
+  'HMGET', LOCK_KEY, 'format', 'fence', 'ends', 'queued', 'tombstones', 'hold'
 ))
 if format and format ~= FORMAT_NUMBER then return redis.error_reply('RLFORMAT the lock is of another format') end
 local count, claims, onlyOwner, onlyProcess, leastMode = 0, 0, nil, nil, nil
@@ -58,23 +63,23 @@ local count, claims, onlyOwner, onlyProcess, leastMode = 0, 0, nil, nil, nil
 -- Keeps the lock for `ttlMs` after `untilMs`, which is when a lease ends; if the clock was set back, after the time that the fence is;
 -- and until `buriedMs`, while there may be tombstones. And for 100 s more, so that this is not written with each grant.
 local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
-redis.call('PEXPIRE', lock, keepMs)
+redis.call('PEXPIRE', LOCK_KEY, keepMs)
 
 --@section grant-alone
 -- Grants a lock that nobody holds. `hold`, `owner`, `process`, `mode` and `endMs` are the new hold's; `claims` is 1 if it is a claim.
 local last = tonumber(fence or 0)
 -- A fence that nobody had: the time, or more than the last one, and at least `least`.
 local raised = math.max(nowUs, last + 1, least)
-fence = string.format('%.0f', raised)
+fence = raised == nowUs and time[1] .. string.sub('00000' .. time[2], -6) or string.format('%.0f', raised)
 if claims == 1 then
   redis.call(
-    'HSET', lock, 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process, 'mode', mode, 'claims', '1'
+    'HSET', LOCK_KEY, 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process, 'mode', mode, 'claims', '1'
   )
 else
   redis.call(
-    'HSET', lock, 'format', FORMAT_NUMBER, 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process
+    'HSET', LOCK_KEY, 'format', FORMAT_NUMBER, 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process
   )
-  if mode ~= 'write' then redis.call('HSET', lock, 'mode', mode) end
+  if mode ~= 'write' then redis.call('HSET', LOCK_KEY, 'mode', mode) end
 end
 count, ends, onlyId, onlyOwner, onlyProcess, leastMode = 1, endMs, hold, owner, process, mode
 -- Kept already: the last grant was in this minute.

@@ -6,7 +6,7 @@ local granted, taken, handsOff, tellGranted, handOffWithin = {}, {}, true, nil, 
 
 -- Reads a waiter. A waiter without its text was lost; nobody knows whose it was.
 local function readWaiter(id)
-  local text = redis.call('HGET', waiters, 'w:' .. id) or '- - write 0 0 0'
+  local text = redis.call('HGET', WAITERS_KEY, 'w:' .. id) or '- - write 0 0 0'
   local process, owner, mode, claimMs, priority, sinceUs = string.match(text, '^([^ ]+) ([^ ]+) ([^ ]+) (%d+) ([^ ]+) (%d+)$')
   return {
     id = id, process = process, owner = owner, mode = mode, endMs = nowMs + claimMs, isClaim = true,
@@ -17,12 +17,12 @@ end
 -- Reads what is known of the process of a waiter, and how many waiters its owner and the owner's ancestors have.
 local function readFamily(waiter)
   waiter.fields = fieldsOf('c:', waiter.owner, {'p:' .. waiter.process})
-  waiter.said = redis.call('HMGET', waiters, unpack(waiter.fields))
+  waiter.said = redis.call('HMGET', WAITERS_KEY, unpack(waiter.fields))
 end
 
 -- Changes the state of a process. `known` is what is known of it.
 local function setState(name, known, state)
-  redis.call('HSET', waiters, 'p:' .. name, (string.gsub(known, ' %a+', ' ' .. state, 1)))
+  redis.call('HSET', WAITERS_KEY, 'p:' .. name, (string.gsub(known, ' %a+', ' ' .. state, 1)))
 end
 
 local function placeOf(sinceUs, priority, front)
@@ -33,49 +33,49 @@ end
 -- Removes a waiter. `fields` and `said` are those of `readFamily`.
 local function dequeue(id, fields, said)
   local over = {'w:' .. id}
-  redis.call('ZREM', queue, id)
+  redis.call('ZREM', QUEUE_KEY, id)
   for i = 2, #fields do
     if tonumber(said[i] or 1) > 1 then
-      redis.call('HINCRBY', waiters, fields[i], '-1')
+      redis.call('HINCRBY', WAITERS_KEY, fields[i], '-1')
     else
       over[#over + 1] = fields[i]
     end
   end
-  redis.call('HDEL', waiters, unpack(over))
+  redis.call('HDEL', WAITERS_KEY, unpack(over))
 end
 
 -- Nobody waits any more: nothing is kept of the processes.
 local function sweep()
-  redis.call('DEL', waiters)
-  redis.call('HDEL', lock, 'queued')
+  redis.call('DEL', WAITERS_KEY)
+  redis.call('HDEL', LOCK_KEY, 'queued')
   queued = false
 end
 
 -- How many connections of a process listen in the lock's slot, and the name of this server of the cluster, behind a space; zero
 -- and none if the server can't tell, or the user may not ask.
 local function listenersOf(name)
-  local number, server = redis.pcall('PUBSUB', 'SHARDNUMSUB', lock .. ':' .. name)[2], redis.pcall('CLUSTER', 'MYID')
+  local number, server = redis.pcall('PUBSUB', 'SHARDNUMSUB', LOCK_KEY .. ':' .. name)[2], redis.pcall('CLUSTER', 'MYID')
   return number or 0, type(server) == 'string' and ' ' .. server or ''
 end
 
 --@section enqueue
 -- Queues the waiter: behind those that came before, in front of those that are not nested in a holder as deep.
 -- If nobody waited, nothing is known of other processes. If the lock itself was lost meanwhile, nor is it of its waiters.
-if not queued and redis.call('ZCARD', queue) > 0 then
-  redis.call('DEL', queue, waiters)
+if not queued and redis.call('ZCARD', QUEUE_KEY) > 0 then
+  redis.call('DEL', QUEUE_KEY, WAITERS_KEY)
 elseif queued and position == 0 then
-  redis.call('DEL', waiters)
+  redis.call('DEL', WAITERS_KEY)
   said = {}
 end
-local sinceUs = string.format('%.0f', nowUs)
-redis.call('ZADD', queue, placeOf(sinceUs, priority, depth), hold)
+local sinceUs = time[1] .. string.sub('00000' .. time[2], -6)
+redis.call('ZADD', QUEUE_KEY, placeOf(sinceUs, priority, depth), hold)
 local changes = {'w:' .. hold, process .. ' ' .. owner .. ' ' .. mode .. ' ' .. claimMs .. ' ' .. priority .. ' ' .. sinceUs}
 for i = 2, #fields do
   changes[#changes + 1] = fields[i]
-  changes[#changes + 1] = (said[i] or 0) + 1
+  changes[#changes + 1] = said[i] and said[i] + 1 or '1'
 end
-redis.call('HSET', waiters, unpack(changes))
+redis.call('HSET', WAITERS_KEY, unpack(changes))
 markLive()
 local flag = (depth > 0 or queued == 'front') and 'front' or 'yes'
-if flag ~= queued then redis.call('HSET', lock, 'queued', flag) end
-position = redis.call('ZRANK', queue, hold)
+if flag ~= queued then redis.call('HSET', LOCK_KEY, 'queued', flag) end
+position = redis.call('ZRANK', QUEUE_KEY, hold)
