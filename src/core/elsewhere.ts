@@ -1,6 +1,6 @@
 import { LockConfigError } from './model/errors/mistakes.ts';
 
-/** What code gets that imports a name from `reenlock` which another subpath has. The package's types do not have these names. */
+/** The export for a name that is imported from `reenlock` although another subpath has it. The types do not have these names. */
 function elsewhere(name: string, subpath: string): unknown {
   return function misplaced(): never {
     throw new LockConfigError(`Expected \`${name}\` to be imported from \`${subpath}\`, got it from \`reenlock\``);

@@ -35,7 +35,7 @@ export type {
   WhenFreeOptions,
 } from './model/types.ts';
 
-// Traces: who the owner is, in jobs and in outgoing calls.
+// Traces: the owner in jobs and in outgoing calls.
 
 export {
   currentTrace,
@@ -74,7 +74,7 @@ export {
   LockTimeoutError,
 } from './model/errors/refusals.ts';
 
-// For those who write a store of their own.
+// For your own store.
 
 export type {
   AcquireReply,
@@ -102,7 +102,7 @@ export type {
   WaitReply,
 } from './model/store.ts';
 
-// What other subpaths have: it says where. The types do not have it.
+// Names that other subpaths have: their errors name the subpath. The types do not have them.
 
 /** @internal */
 export {

@@ -49,7 +49,7 @@ describe('What the model finds', () => {
       return realStore.acquire(lock, host, request, terms);
     };
     const release: Store['release'] = (lock, host, request, terms) => ({
-      ...realStore.release(lock, { ...host, tell: () => {} }, request, terms),
+      ...realStore.release(lock, { ...host, send: () => {} }, request, terms),
       claims: [],
     });
     const { broken } = explore({ losses: 0, lapses: 0, cancels: 0, polls: true }, { ...realStore, acquire, release });

@@ -162,7 +162,7 @@ function execute(world: World, n: number, call: Call, store: Store): World {
       return lastFence;
     },
     isReachable: () => true,
-    tell: (_, message) => {
+    send: (_, message) => {
       if (message.kind !== 'granted') return;
       const { holdId, fence, endMs } = message.grant;
       messages.push({ to: Number(holdId), fence, endMs });

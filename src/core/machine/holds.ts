@@ -11,7 +11,7 @@ export interface MemoryHold {
   isClaim: boolean;
 }
 
-/** How many owners may hold a key beside a hold, itself among them: a writer none, readers any number. */
+/** How many owners may hold a key together with a hold, its own included: 1 for a writer, any number for readers. */
 export function limitOf({ mode, permits }: HoldRequest): number {
   if (mode === 'write') return 1;
   return permits ?? Number.POSITIVE_INFINITY;
@@ -76,14 +76,14 @@ export class Holds {
     return Math.min(...family.map(({ request }) => limitOf(request)));
   }
 
-  /** How many branches the deepest holder has that is an ancestor of an owner, or is itself; 0 if there is none. */
+  /** How many branches the path of the deepest holder has that is an owner or its ancestor; 0 if there is none. */
   depthOver(owner: string): number {
     return this.size === 0 ? 0 : ancestorsOf(owner).findLastIndex((ancestor) => this.countOf(ancestor) > 0) + 1;
   }
 
   /**
-   * Whether one more may come. Holds of ancestors never exclude it. Of the others, each branch counts as one owner together
-   * with its ancestors: there may be as many owners as the least limit says.
+   * Whether the holds admit one more. Holds of ancestors never exclude it. Of the others, each branch counts as one owner together
+   * with its ancestors: there may be as many owners as the least limit.
    */
   admits(request: HoldRequest): boolean {
     const { owner } = request;
@@ -134,7 +134,7 @@ export class Holds {
     this.#index?.add(hold);
   }
 
-  /** Removes and returns those whose leases are over. */
+  /** Removes and returns those whose leases have expired. */
   takeEnded(nowMs: number): readonly MemoryHold[] {
     const ended: MemoryHold[] = [];
     for (let next = this.#nextToEnd; next !== undefined && next.endMs <= nowMs; next = this.#nextToEnd) {
@@ -144,7 +144,7 @@ export class Holds {
     return ended;
   }
 
-  /** How many owners hold that are no ancestors of this one, nor of another holder. */
+  /** How many holders are no ancestors of this owner, nor of another holder. */
   #branchesBeside(owner: string): number {
     const others = (this.#index?.owners ?? []).filter((other) => !isAncestor(other, owner));
     const above = new Set(others.flatMap((other) => ancestorsOf(other).slice(0, -1)));
@@ -156,7 +156,7 @@ export class Holds {
   }
 }
 
-/** What is asked of many holds, kept up to date. */
+/** Counts over many holds, kept up to date. */
 class HoldIndex {
   readonly ends: SortedList<MemoryHold> = new SortedList();
   /** By process. */

@@ -2,7 +2,7 @@ import type { AcquireTerms, HoldRequest, StoreGrant, WaiterGrant } from '../mode
 import { Holds, limitOf, type MemoryHold } from './holds.ts';
 import { type MemoryProcess, MemoryQueue, type MemoryWaiter } from './queue.ts';
 
-/** What one call on a lock needs from its surroundings. */
+/** The context of one call on a lock. */
 export interface LockContext {
   readonly nowMs: number;
   /** The calling process. Its grants are in the reply, so it gets no message about them. */
@@ -24,15 +24,15 @@ export interface LockImage {
 /** The result of a hand-off. */
 export interface HandOff {
   readonly granted: readonly MemoryHold[];
-  /** A live waiter that is left: nobody but a holder's owner may enter before it. */
+  /** The first live waiter that is left: only a holder's owner may enter before it. */
   readonly next: HoldRequest | undefined;
   /** Whether the holds admit that waiter: it has its turn with the next call. */
   readonly isUnfinished: boolean;
 }
 
-/** One hand-off grants about so many readers of a row, so that no call takes long. */
+/** One hand-off grants about this many readers of a row, which keeps each call short. */
 const maxGranted = 256;
-/** A reply names so many claims of other calls. */
+/** A reply names at most this many claims of other calls. */
 const maxClaims = 64;
 
 const noClaims: readonly WaiterGrant[] = [];
@@ -42,7 +42,7 @@ const noHandOff: HandOff = { granted: [], next: undefined, isUnfinished: false }
 /** One lock: its holds, and its queue while there are waiters. */
 export class MemoryLock {
   readonly holds: Holds = new Holds();
-  /** The last fence of the present holds, under which all of them are told; without holds it says nothing. */
+  /** The last fence of the present holds, which replies name for all of them; meaningless without holds. */
   fence = 0;
   #queue: MemoryQueue | undefined;
 
@@ -66,7 +66,7 @@ export class MemoryLock {
     return { fence: this.fence, holds: this.holds.all, queue, processes };
   }
 
-  /** Who waits, in order. */
+  /** The waiters, in order. */
   get waiters(): Iterable<MemoryWaiter> {
     return this.#queue?.waiters ?? [];
   }
@@ -127,7 +127,7 @@ export class MemoryLock {
   handOff(context: LockContext): HandOff {
     const first = this.#queue?.at(0);
     if (this.#queue === undefined || first === undefined) return noHandOff;
-    // A holder that is alone admits nobody but its descendants, who stand in front.
+    // A holder with the limit 1 admits only its descendants, which are in front.
     if (this.holds.limit === 1 && first.front === 0) return { ...noHandOff, next: first.request };
     const granted: MemoryHold[] = [];
     const paid: MemoryProcess[] = [];
@@ -148,7 +148,7 @@ export class MemoryLock {
 
   /**
    * Grants claims to the waiters of an owner that was just granted, and of its descendants, as far as the holds admit them. The
-   * others advance before those who are not nested in a holder as deep.
+   * others advance ahead of all waiters that are not nested as deep.
    */
   handOffWithin(owner: string, context: LockContext): readonly MemoryHold[] {
     const granted: MemoryHold[] = [];
@@ -163,7 +163,7 @@ export class MemoryLock {
     return granted;
   }
 
-  /** The open claims of a process that polls, but for the one that the reply is about: those that lapse first. */
+  /** The open claims of a process that polls, those that lapse first, without the one that the reply is about. */
   claimsOf(process: string, exceptHoldId: string, granted: readonly MemoryHold[]): readonly WaiterGrant[] {
     if (!this.holds.hasClaims) return noClaims;
     const claims = new Set(granted.filter((hold) => hold.request.process === process && hold.isClaim));
@@ -172,24 +172,24 @@ export class MemoryLock {
       if (claims.size === most) break;
       claims.add(hold);
     }
-    return [...claims].filter(({ request }) => request.holdId !== exceptHoldId).map((hold) => this.toTell(hold));
+    return [...claims].filter(({ request }) => request.holdId !== exceptHoldId).map((hold) => this.toWaiterGrant(hold));
   }
 
-  /** Of the claims that a call made, those of the calling process, but for the one that the reply is about. */
+  /** The calling process's claims among those that a call made, without the one that the reply is about. */
   claimsAmong(process: string, exceptHoldId: string, granted: readonly MemoryHold[]): readonly WaiterGrant[] {
     if (granted.length === 0) return noClaims;
     const own = granted.filter(({ request }) => request.process === process && request.holdId !== exceptHoldId);
-    return own.map((hold) => this.toTell(hold));
+    return own.map((hold) => this.toWaiterGrant(hold));
   }
 
-  /** A hold, as its waiter hears of it (C22). */
-  toTell(hold: MemoryHold): WaiterGrant {
+  /** A grant for its waiter (C22). */
+  toWaiterGrant(hold: MemoryHold): WaiterGrant {
     const { owner } = hold.request;
     const [otherHolds, equalHolds] = [this.holds.familyOf(owner) - 1, this.holds.countOf(owner) - 1];
     return { ...this.asGrant(hold), otherHolds, equalHolds };
   }
 
-  /** A hold, as other replies contain it. */
+  /** A grant in other replies. */
   asGrant({ request, endMs, isClaim }: MemoryHold): StoreGrant {
     return { holdId: request.holdId, fence: this.fence, endMs, isClaim };
   }
@@ -200,7 +200,7 @@ export class MemoryLock {
     if (request.mode === 'read') return true;
     const limit = limitOf(request);
     if (this.holds.familyOf(request.owner) === 0 || this.holds.limit > limit) return false;
-    // A hold with the limit 1 has none beside it but of its own family.
+    // A hold with the limit 1 has no others alongside it, except of its own family.
     return limit === 1 || this.holds.familyLimitOf(request.owner) <= limit;
   }
 

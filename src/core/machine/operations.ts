@@ -17,11 +17,11 @@ import { type Holds, limitOf, type MemoryHold } from './holds.ts';
 import type { HandOff, LockContext, MemoryLock } from './lock-state.ts';
 import type { MemoryWaiter } from './queue.ts';
 
-/** What the operations need from the store that keeps the lock. */
+/** The store that keeps the lock, for the operations. */
 export interface LockHost extends LockContext {
   /** Sends a message once the operation has taken effect; never synchronously. */
-  tell(process: string, message: StoreMessage): void;
-  /** The status of the release of a hold id, as long as that is remembered. */
+  send(process: string, message: StoreMessage): void;
+  /** The status of the release of a hold id, while it is remembered. */
   buried(holdId: string): ReleaseReply['status'] | undefined;
   bury(request: HoldRequest, status: ReleaseReply['status'], tombstoneMs: number): void;
 }
@@ -33,7 +33,7 @@ export function acquire(lock: MemoryLock, host: LockHost, request: HoldRequest, 
   lock.dropExpired(nowMs);
   const isNew = lock.waiter(holdId) === undefined;
   const isPoll = !isNew || lock.holds.get(holdId) !== undefined;
-  // The claims that this call made, and of a poll all that its process has open.
+  // The claims that this call made; for a poll, all open ones of its process.
   const claimsWith = (granted: readonly MemoryHold[]) =>
     isPoll ? lock.claimsOf(process, holdId, granted) : lock.claimsAmong(process, holdId, granted);
   if (host.buried(holdId) !== undefined) return { status: 'cancelled', nowMs, claims: claimsWith([]) };
@@ -42,14 +42,14 @@ export function acquire(lock: MemoryLock, host: LockHost, request: HoldRequest, 
 
   const asGranted = (hold: MemoryHold, joined: readonly MemoryHold[]): AcquireReply => ({
     status: 'granted',
-    grant: lock.toTell(hold),
+    grant: lock.toWaiterGrant(hold),
     nowMs,
     claims: claimsWith([...granted, ...joined]),
   });
   const known = lock.holds.get(holdId);
   if (known !== undefined) return asGranted(known, []);
   const entered = enter(lock, host, request, terms, next !== undefined);
-  if (entered !== undefined) return asGranted(entered, tell(host, lock, lock.handOffWithin(owner, host)));
+  if (entered !== undefined) return asGranted(entered, sendGrants(host, lock, lock.handOffWithin(owner, host)));
   const claims = claimsWith(granted);
   const leaseRemainingMs = lock.holds.remainingMs(nowMs);
   const position = lock.positionOf(holdId);
@@ -60,9 +60,9 @@ export function acquire(lock: MemoryLock, host: LockHost, request: HoldRequest, 
   if (!isNew) return { status: 'queued', isNew, leaseRemainingMs, position, isNewestLost, nowMs, claims };
   if (lock.queueSize >= terms.maxWaiters) return { status: 'full', leaseRemainingMs, position, nowMs, claims };
   const place = lock.enqueue(request, terms, nowMs);
-  // A reader beside readers that came before a waiting writer, by its priority: it has its turn.
+  // A reader that is ahead of a waiting writer, by its priority, joins the readers: it has its turn.
   const first = place === 0 ? enter(lock, host, request, terms, false) : undefined;
-  if (first !== undefined) return asGranted(first, tell(host, lock, lock.handOffWithin(owner, host)));
+  if (first !== undefined) return asGranted(first, sendGrants(host, lock, lock.handOffWithin(owner, host)));
   return { status: 'queued', isNew, leaseRemainingMs, position: place, isNewestLost, nowMs, claims };
 }
 
@@ -113,12 +113,12 @@ export function transfer(
     } else {
       hold = lock.grant(to, nowMs + leaseMs, false, host);
     }
-    tell(host, lock, lock.handOffWithin(to.owner, host));
+    sendGrants(host, lock, lock.handOffWithin(to.owner, host));
   }
   return { status: 'granted', grant: lock.asGrant(hold), nowMs };
 }
 
-/** Of very many holds or waiters, so many are listed. */
+/** At most this many holds or waiters are listed. */
 const maxListed = 1_000;
 
 /** Returns the holds and waiters. Changes nothing (C17). */
@@ -144,7 +144,7 @@ export function inspect(lock: MemoryLock, nowMs: number): InspectReply {
   };
 }
 
-/** Returns since when a hold id waits, if it does, and the holds that it waits for (C27). */
+/** Returns since when a hold id waits, if it does, and the holds of the key (C27). */
 export function wait(lock: MemoryLock, nowMs: number, { holdId }: HoldRequest): WaitReply {
   const holds = lock.holds.first(maxListed, nowMs);
   return {
@@ -160,7 +160,7 @@ export function forceRelease(lock: MemoryLock, host: LockHost, fence: number): b
   const taken = lock.holds.all;
   for (const { request } of taken) lock.holds.delete(request.holdId);
   handOff(lock, host);
-  for (const { request } of taken) host.tell(request.process, { kind: 'lost', holdId: request.holdId });
+  for (const { request } of taken) host.send(request.process, { kind: 'lost', holdId: request.holdId });
   return true;
 }
 
@@ -177,37 +177,37 @@ function enter(
   return lock.grant(request, host.nowMs + terms.leaseMs, false, host, terms.minFence);
 }
 
-/** Whether a hold can't pass to another owner, because of others that its owner has. */
+/** Whether a hold can't pass to another owner, because of its owner's other holds. */
 function isShared(holds: Holds, { mode, owner }: HoldRequest): boolean {
   if (mode === 'permit') return holds.countOf(owner) > 1;
   return mode === 'write' ? holds.size > 1 : holds.limit === 1;
 }
 
 /**
- * Whether an acquire would wait for its own hold: the owner or an ancestor reads beside others and asks to write, and the
+ * Whether an acquire would wait for its own hold: the owner or an ancestor reads alongside others and asks to write, and the
  * others may do the same.
  */
 function wouldWaitForItself(holds: Holds, request: HoldRequest): boolean {
   return holds.familyOf(request.owner) > 0 && limitOf(request) < holds.limit;
 }
 
-/** Hands off, and tells the processes of the waiters. */
+/** Hands off, and sends the grants to the processes of the waiters. */
 function handOff(lock: MemoryLock, host: LockHost): HandOff {
   const result = lock.handOff(host);
-  tell(host, lock, result.granted);
+  sendGrants(host, lock, result.granted);
   if (result.isUnfinished && result.next !== undefined) {
     const { process, holdId } = result.next;
-    host.tell(process, { kind: 'next', holdId });
+    host.send(process, { kind: 'next', holdId });
   }
   return result;
 }
 
-/** Tells the processes of these claims. The calling process finds its own in the reply. */
-function tell(host: LockHost, lock: MemoryLock, granted: readonly MemoryHold[]): readonly MemoryHold[] {
+/** Sends grants to their processes. The calling process finds its own in the reply. */
+function sendGrants(host: LockHost, lock: MemoryLock, granted: readonly MemoryHold[]): readonly MemoryHold[] {
   for (const hold of granted) {
     const { process } = hold.request;
     // With the present fence: a later grant of this call may have raised it.
-    if (process !== host.caller) host.tell(process, { kind: 'granted', grant: lock.toTell(hold) });
+    if (process !== host.caller) host.send(process, { kind: 'granted', grant: lock.toWaiterGrant(hold) });
   }
   return granted;
 }

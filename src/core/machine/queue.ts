@@ -7,8 +7,8 @@ export interface MemoryWaiter {
   readonly request: HoldRequest;
   readonly sinceMs: number;
   /**
-   * 0, or how deep the holder was that it is nested in: it stands before all with a lower one. Otherwise a stranger before it
-   * would wait for the holder, the holder for its nested call, and nobody would move.
+   * 0, or the depth of the holder that it is nested in: it is ahead of all with a lower one. Otherwise a stranger ahead of it would
+   * wait for the holder, the holder for its nested call, and nobody would move.
    */
   readonly front: number;
 }
@@ -30,7 +30,7 @@ export class MemoryQueue {
   readonly processes: Map<string, MemoryProcess> = new Map();
   readonly #waiters = new Map<string, Placed<MemoryWaiter>>();
   readonly #inOrder = new SortedList<MemoryWaiter>();
-  /** By each owner: its own waiters, and those of its descendants. */
+  /** The waiters of each owner and of its descendants. */
   readonly #within = new Map<string, Set<Placed<MemoryWaiter>>>();
 
   get size(): number {
@@ -46,7 +46,7 @@ export class MemoryQueue {
     return this.#waiters.get(holdId)?.item;
   }
 
-  /** The waiter with so many before it. */
+  /** The waiter at an index. */
   at(position: number): MemoryWaiter | undefined {
     return this.#inOrder.at(position);
   }
@@ -102,7 +102,7 @@ export class MemoryQueue {
     return waiters.map(({ item }) => item);
   }
 
-  /** Lets a waiter stand before those with a lower `front`. */
+  /** Moves a waiter ahead of those with a lower `front`. */
   advance(waiter: MemoryWaiter, front: number): void {
     if (front <= waiter.front) return;
     this.remove(waiter.request.holdId);

@@ -10,10 +10,10 @@ const maxChunk = 512;
 
 /**
  * Items in the order of their places, ten thousand of them or one. They are kept in sorted chunks: to add, remove or count
- * moves one chunk, and looks at the number of the others.
+ * touches one chunk, and the sizes of the others.
  */
 export class SortedList<T> implements Iterable<T> {
-  /** None is empty, but the only one of an empty list. */
+  /** None is empty, except the only one of an empty list. */
   readonly #chunks: Placed<T>[][] = [[]];
   #added = 0;
 
@@ -54,7 +54,7 @@ export class SortedList<T> implements Iterable<T> {
     return before + indexIn(this.#chunks[index] as Placed<T>[], placed);
   }
 
-  /** The item with so many before it. */
+  /** The item at an index. */
   at(rank: number): T | undefined {
     let left = rank;
     for (const chunk of this.#chunks) {
@@ -68,7 +68,7 @@ export class SortedList<T> implements Iterable<T> {
     for (const chunk of this.#chunks) for (const { item } of chunk) yield item;
   }
 
-  /** The first chunk whose last item is not before this one; else the last. */
+  /** The first chunk whose last item is not before this one; otherwise the last chunk. */
   #chunkOf(placed: Placed<T>): number {
     const last = this.#chunks.length - 1;
     return firstIndex(last, (index) => !isBefore(this.#chunks[index]?.at(-1) as Placed<T>, placed));
@@ -83,7 +83,7 @@ function isBefore(one: Placed<unknown>, other: Placed<unknown>): boolean {
   return one.place === other.place ? one.order < other.order : one.place < other.place;
 }
 
-/** The first index below `length` of which something is true, as of all behind it; else `length`. */
+/** The first index below `length` from which on a condition is true; `length` if there is none. */
 function firstIndex(length: number, isTrue: (index: number) => boolean): number {
   let [from, to] = [0, length];
   while (from < to) {

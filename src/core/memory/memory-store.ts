@@ -83,7 +83,7 @@ export class MemoryStore implements LockStore {
     caller: undefined as string | undefined,
     nextFence: (least?: number): number => this.#nextFence(least),
     isReachable: (process: string): boolean => this.#listeners.has(process),
-    tell: (process: string, message: StoreMessage): void => this.#tell(process, message),
+    send: (process: string, message: StoreMessage): void => this.#tell(process, message),
     buried: (holdId: string): ReleaseReply['status'] | undefined => this.#tombstones.get(holdId, this.#host.nowMs),
     bury: (request: HoldRequest, status: ReleaseReply['status'], tombstoneMs: number): void =>
       this.#bury(request, status, tombstoneMs),

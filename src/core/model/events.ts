@@ -7,7 +7,7 @@ import { branchOf } from './owner.ts';
 import type { HoldMode } from './types.ts';
 import { callable, checkValue, describe, oneOf } from './validate.ts';
 
-/** What every event about a lock carries. It is for listeners and logs, never for clients. */
+/** The common part of events about a lock. It is for listeners and logs, never for clients. */
 export interface LockEvent {
   readonly key: string;
   readonly category: string | undefined;
@@ -19,17 +19,17 @@ export interface LockEvent {
   readonly holdId: string;
 }
 
-/** What a grant and a waiter have in common: the parts of an event about them. */
+/** The common part of a grant and a waiter that their events need. */
 export interface EventSource {
   readonly key: string;
   readonly category: string | undefined;
   readonly traceId: string;
   readonly request: { readonly mode: HoldMode; readonly owner: string; readonly holdId: string };
-  /** What was asked for, if the store knows it as something else by now: all events about it have the same hold id. */
+  /** The original request, if the store has another one by now: all events about it have the same hold id. */
   readonly origin?: EventSource['request'];
 }
 
-/** What every event about a grant or a waiter carries. */
+/** The fields of every event about a grant or a waiter. */
 export function eventOf({ key, category, traceId, request, origin = request }: EventSource): LockEvent {
   return { key, category, mode: origin.mode, traceId, branch: branchOf(origin.owner), holdId: origin.holdId };
 }
@@ -38,7 +38,7 @@ export function eventOf({ key, category, traceId, request, origin = request }: E
 export type RefusalReason = 'busy' | 'limit' | 'closed' | 'store' | 'lost';
 
 /**
- * The events of a `Locks`, and what their listeners are called with. Durations are whole milliseconds.
+ * The events of a `Locks`, with the argument of their listeners. Durations are whole milliseconds.
  *
  * Every acquire that is no local re-entry ends in exactly one of `granted`, `refused`, `timeout`, `aborted` and `deadlock`.
  * Every `granted` and every `resumed` is followed by exactly one of `released`, `lost` and `detached`.
@@ -48,8 +48,8 @@ export interface LockEvents {
   granted: LockEvent & { readonly fence: number; readonly waitedMs: number };
   /**
    * The store granted a hold while ancestors or its own branch had others: a nested call of another service or job,
-   * or a reader that became the writer. `isOverlap`: the other hold has the same owner, and comes from another request or job
-   * under the same bare trace id, so that neither excludes the other though they may work at the same time.
+   * or a reader that became the writer. `isOverlap`: the other hold has the same owner, but belongs to another request or job
+   * under the same bare trace id: neither excludes the other, although they may work at the same time.
    */
   entered: LockEvent & { readonly fence: number; readonly otherHolds: number; readonly isOverlap: boolean };
   /** An acquire waits in the key's queue. */
@@ -107,7 +107,7 @@ export interface LockEvents {
   storeUp: { readonly downMs: number; readonly failedCalls: number };
   /** The store failed, and a guard with `failOpen` let the request in without its locks. */
   failedOpen: { readonly keys: readonly string[]; readonly traceId: string; readonly error: Error };
-  /** A trace header was refused: it is malformed, or comes from a peer that is not trusted. */
+  /** A trace header was refused: it is malformed, or its sender is not trusted. */
   headerRefused: { readonly reason: 'malformed' | 'untrusted' };
   /**
    * A promise that was given to `waitUntil` rejected, the `authorize` of a board failed for a page that is open, or a callback

@@ -5,7 +5,7 @@ import { detachedOwner } from './owner.ts';
 import { detachedProcess } from './process-name.ts';
 import type { HoldRequest } from './store.ts';
 
-/** A hold that belongs to no process, as its token tells of it. */
+/** A hold that belongs to no process, as its token describes it. */
 export interface DetachedHold {
   readonly name: LockName;
   readonly request: HoldRequest;
@@ -25,7 +25,7 @@ export function createToken(
 
 /**
  * The hold that a token is for; undefined if it is no token. The hold id is the token's digest: nobody can make the token
- * from what a list of locks shows, and a token that was altered is for a hold that does not exist.
+ * from a list of locks, and an altered token is for a hold that does not exist.
  */
 export function readToken(token: unknown): DetachedHold | undefined {
   const [, named] = (typeof token === 'string' && form.exec(token)) || [];

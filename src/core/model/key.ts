@@ -37,7 +37,7 @@ export function lockName(key: unknown, category?: string, position?: number): Lo
 
 /**
  * The name of a key that an operator has from a list: a long name is listed as its hash, `%h` and 64 digits, which names the
- * same lock here. The hash says nothing of the category.
+ * same lock here. The hash does not show the category.
  */
 export function listedName(key: unknown, category?: string): LockName {
   if (typeof key === 'string' && /^%h[0-9a-f]{64}$/.test(key)) return { key, category, id: key };
@@ -185,7 +185,7 @@ export function checkedName(
   return name;
 }
 
-/** A key as a warning shows it: the words that all such keys have, and `*` in place of values. */
+/** A key in a warning: the words that all such keys have, and `*` instead of values. */
 function formOf(key: string): string {
   return key.replace(/\$\{[^{}]*\}|[^:/|,.]+/g, (part, at: number) =>
     suspiciousSegment(part) !== undefined || (at === 0 && /^[A-Za-z][\w-]{0,31}$/.test(part)) ? part : '*',

@@ -25,7 +25,7 @@ import {
 /**
  * Whose trace header is adopted: that of internal peers (in-process, loopback, private, link-local), of all clients, of
  * none, of requests that a predicate accepts, or of clients that sign it. A sender whose id is adopted can re-enter the locks
- * of that trace. docs/concepts/owner.md says in which networks `'internal'` is not safe.
+ * of that trace. docs/concepts/owner.md lists the networks in which `'internal'` is not safe.
  */
 export type Trust =
   | 'internal'
@@ -35,7 +35,7 @@ export type Trust =
   | SignedTrust
   | TraceSignatures;
 
-/** `Trust` as `settings` has it: secrets are private, so that logging cannot leak them. */
+/** `Trust` in `settings`: secrets are private, so that logging cannot leak them. */
 export type CheckedTrust = Exclude<Trust, SignedTrust>;
 
 /** The options of `traceContext` that its `Locks` may set for all. */
@@ -49,7 +49,7 @@ export interface TraceOptions {
    * which enter together; or `'branch'`, a separate branch for each, for callers whose ids only label their requests.
    */
   readonly bareTraceId?: 'owner' | 'branch' | undefined;
-  /** How long a handler may go on after its client left, in milliseconds; then its holds are lost. Default 30 000. */
+  /** How long a handler may go on after its client disconnected, in milliseconds; then its holds are lost. Default 30 000. */
   readonly abortGraceMs?: number | undefined;
 }
 
@@ -102,7 +102,7 @@ export interface AcquireTarget {
 
 const trust: Rule = {
   expected: `'internal', 'all', 'none', a function of the request, or \`{ secrets, audience }\``,
-  // What is longer than a name may be a secret in the wrong place.
+  // A value longer than a name may be a secret in the wrong place.
   got: (value) => (typeof value === 'string' && /^[a-z-]{1,15}$/.test(value) ? `'${value}'` : typed(value)),
   accepts: (value) =>
     typeof value === 'function' ||
@@ -112,7 +112,7 @@ const trust: Rule = {
 
 const headerName = narrowed(
   text(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/, 'a header name'),
-  // Node keeps headers in a plain object: `__proto__` and its like are never what a client sent.
+  // Node keeps headers in a plain object: `__proto__` and the like are never from a client.
   (name) => !((name as string).toLowerCase() in {}),
 );
 
@@ -124,7 +124,7 @@ const signal = narrowed(
 
 const storeMethods = ['acquire', 'renew', 'release', 'inspect', 'forceRelease', 'subscribe'];
 
-/** What can keep locks. */
+/** The rule for a store. */
 export const lockStore: Rule = narrowed(
   objectWith('a lock store with its methods and `capabilities`, such as a `RedisStore`', ...storeMethods),
   (value) => {

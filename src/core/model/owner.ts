@@ -1,7 +1,7 @@
 /**
  * An owner is a path of branches, from its trace id down: `T`, `T/1`, `T/1/9f3k`. An owner is an ancestor of another if it
- * begins that one's path, and each is an ancestor of itself. A lock may be granted if everybody who holds it is an ancestor
- * of the one who asks (J. E. B. Moss, Nested Transactions, 1981).
+ * begins that one's path, and each is an ancestor of itself. A lock may be granted if all its holders are ancestors of the
+ * requesting owner (J. E. B. Moss, Nested Transactions, 1981).
  *
  * A mark and a random id behind the trace id make the owner private, as in `T~k3f9/1`: only the request that has the id, or
  * nobody, re-enters what it holds. No trace id has such a mark, so no header can bring one. A detached hold has no trace id.
@@ -46,7 +46,7 @@ export function pathOf(owner: string): string {
   return traceIdOf(owner) + owner.slice(rootOf(owner).length);
 }
 
-/** The owner of the same branch that only those re-enter who have the random id. */
+/** The owner of the same branch that only holders of the random id can re-enter. */
 export function privateOwner(owner: string, randomId: string): string {
   const root = rootOf(owner);
   return root + privateMark + randomId + owner.slice(root.length);

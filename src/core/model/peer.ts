@@ -1,6 +1,6 @@
 import { LockConfigError } from './errors/mistakes.ts';
 
-/** Whether a version, such as `14.2.0`, is older than `oldest`, such as `15` or `2.6.4`. False if it can't be told. */
+/** Whether a version, such as `14.2.0`, is older than `oldest`, such as `15` or `2.6.4`. False if it is unknown. */
 export function isOlder(version: unknown, oldest: string): boolean {
   const [found, least] = [version, oldest].map((each) => /^\d+(\.\d+)*/.exec(String(each))?.[0].split('.').map(Number));
   if (found === undefined || least === undefined) return false;

@@ -7,14 +7,14 @@ const maxInstance = 64;
 export const detachedProcess = '~detached';
 
 /**
- * The name of a process in its store: what operators know it by, and 128 random bits, which nobody can guess. The name goes
- * with every hold, so the random part is written short.
+ * The name of a process in its store: its `instance`, for operators, and 128 random bits, which nobody can guess. Every hold has
+ * the name, so the random part is written short.
  */
 export function processName(instance: string, randomId: string): string {
   return instance + separator + Buffer.from(randomId, 'hex').toString('base64url');
 }
 
-/** What operators know a process by; undefined if its name does not say. */
+/** The `instance` in the name of a process; undefined if it has none. */
 export function instanceOf(process: string): string | undefined {
   const end = process.lastIndexOf(separator);
   return end > 0 ? process.slice(0, end) : undefined;

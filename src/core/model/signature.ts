@@ -12,7 +12,7 @@ export interface SignedTrust {
   readonly audience: string;
 }
 
-/** The header beside the trace id's. */
+/** The header with the signature of the branch. */
 export const signatureHeader = 'X-Trace-Signature';
 
 const minSecretBytes = 32;
@@ -90,7 +90,7 @@ function mac(secret: KeyObject, path: string, audience: string, expiry: string):
   return createHmac('sha256', secret).update(`reenlock trace v2\n${audience}\n${expiry}\n${path}`).digest('base64url');
 }
 
-/** What is wrong with a list of secrets. Shows their lengths at most. */
+/** Describes what is wrong with a list of secrets. Shows their lengths at most. */
 function faultOf(values: readonly unknown[]): string | undefined {
   if (values.length < 1 || values.length > maxSecrets) return `a list of ${values.length}`;
   const distinct = new Set<string>();

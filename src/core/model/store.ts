@@ -12,31 +12,31 @@ import type { HoldMode } from './types.ts';
  * C4  Every operation is idempotent by hold id: a repeated acquire returns the grant that it got, and adds nothing.
  * C5  If the key is not free, an acquire with `queue` is queued; without `queue` it is refused and leaves nothing. A
  *     store without the capability `queue` has a queue for each process, to which only this clause applies.
- * C6  First in, first out among live waiters of one priority. A newcomer never overtakes them, not by an acquire without
- *     `queue` either. Each degree of priority counts like ten seconds of waiting: no waiter is overtaken by one that comes
- *     later than that. A waiter that has a family on the key stands before all that have none, or whose deepest holder is
- *     less deep: a stranger before it would wait for the holder, the holder for its nested call, and nobody would move.
+ * C6  First in, first out among live waiters of one priority. No new acquire overtakes a live waiter, with or without `queue`.
+ *     Each degree of priority counts like ten seconds of waiting: a waiter that joins later than that is behind. A waiter that
+ *     has a family on the key is ahead of all that have none, or whose deepest holder is less deep: a stranger ahead of it would
+ *     wait for the holder, the holder for its nested call, and nobody would move.
  * C7  The release of an owner's last hold makes the next live waiter the holder in the same step, with a new fence and a
  *     lease of `claimMs` at most (a claim). The grant reaches the waiter's process in the stream, or in the reply if the
  *     releasing process is its own; never from inside the call.
  * C8  An acquire is also the poll: it returns granted, queued or cancelled. It queues a hold id that the store does not
  *     know at the tail, keeps its process live, frees expired holds and hands off. Its reply names the open claims of the
  *     calling process, of very many those that lapse first. The reply to any call names the claims that the call made. If the
- *     acquire names the newest waiter of its process, a queued reply says whether the store has lost that one.
+ *     acquire names the newest waiter of its process, a queued reply shows whether the store has lost that one.
  * C9  A release removes the hold or the queue entry of its hold id, and is remembered for `tombstoneMs`: an acquire that
- *     arrives later returns cancelled. A repeat returns the same, or `absent`. A store that knows that no acquire of the hold
- *     id can still arrive may forget it at once: all were answered, on the connection that they were sent on.
+ *     arrives later returns cancelled. A repeat returns the same, or `absent`. A store may forget it at once if no acquire of the
+ *     hold id can still arrive: all got their replies, on the connections on which they were sent.
  * C10 A renewal moves the lease's end to `leaseMs` from now, never nearer, and turns a claim into a lease. It never
  *     re-creates a hold: an ended lease, another fence or an unknown hold id is `lost`.
  * C11 A fence is max(last + 1, store time in µs): it rises with each change of owner, even after the store lost its data.
- * C12 A process that is unreachable, or let a claim lapse, is passed over until it polls. It keeps its place meanwhile, and
- *     once it has polled it is not passed over as unreachable twice in a row. Entries of a process that has not polled for
- *     `livenessMs` are removed, a tenth of it later at the latest.
+ * C12 A process that is unreachable, or let a claim lapse, is skipped until it polls. It keeps its place meanwhile, and after a
+ *     poll it is not skipped as unreachable twice in a row. Entries of a process that has not polled for `livenessMs` are
+ *     removed, a tenth of it later at the latest.
  * C13 The store's clock decides, by the lease's end and not by presence.
  * C14 Waiters of the owner that was just granted, and of its descendants, are granted with it, as far as C19 admits them. The
- *     others of them advance in the queue, as C6 says.
- * C15 A force release does nothing if the fence is not the one named. Otherwise every hold is removed, the next waiter is
- *     granted, and the holders' processes are told in the stream.
+ *     others of them advance in the queue (C6).
+ * C15 A force release with another fence does nothing. Otherwise every hold is removed, the next waiter is granted, and the
+ *     holders' processes get a message in the stream.
  * C16 A queue of `maxWaiters` takes no more: `full`.
  * C17 `inspect` changes nothing and returns the holds, and the waiters in order, each with the process that asked for it; of
  *     very many the first ones.
@@ -46,16 +46,16 @@ import type { HoldMode } from './types.ts';
  *     a hold if every other hold is of its family; or if the owners that hold then are at most the least limit of all holds.
  *     Holders of the family do not count, nor does one with a descendant among the other holders. (Without `modes`, every
  *     hold is a writer's.) There is one queue for all: a reader behind a writer waits, and readers in a row are granted
- *     together. Of a very long row one call may grant a part; it tells the process of the next reader to ask, and nobody else
- *     comes in meanwhile. Each hold has its own lease; an owner may have any number of holds, of any mode.
+ *     together. Of a very long row one call may grant a part; a message makes the process of the next reader ask, and nobody
+ *     else is granted meanwhile. Each hold has its own lease; an owner may have any number of holds, of any mode.
  * C20 An owner whose family reads with others, and that asks to write, is in `conflict`, with or without `queue`: it would
  *     wait for its own family. The same holds for any hold whose limit is less than that of all others. When the hold with
  *     the least limit is gone, the waiters that are admitted now are granted.
- * C21 All holds of a key are told under its last fence. A reader that joins others shares it, and so does an owner whose family
+ * C21 Replies name the last fence for all holds of a key. A reader that joins others shares it, and so does an owner whose family
  *     holds with no greater limit. Otherwise the fence rises: no other owner ever wrote under the fence of a writer. A hold
  *     is renewed with the fence that it got, or a later one of the key.
- * C22 A grant says how many other holds its family has on the key by then, and how many of those have its owner: in the reply
- *     to its acquire, among the claims of another reply, and in the stream.
+ * C22 A grant has the number of other holds of its family on the key, and of those with its owner: in the reply to its acquire,
+ *     among the claims of another reply, and in the stream.
  * C23 With `list`, pages name every lock that was held or waited for during the whole listing, and none that never was.
  * C24 With `minFence`, a new fence is at least the one named, and later fences are greater. A repeat raises the fence of a
  *     hold that is alone on its key to just that. At re-entry it has no effect.
@@ -64,16 +64,15 @@ import type { HoldMode } from './types.ts';
  * C26 With `edges`, an owner's edges are those that were set and not cleared, each until `ttlMs` after it was last set.
  * C27 With `edges`, `wait` returns in one step since when a hold id is queued, if it is, and the holders with their holds
  *     and fences. It changes nothing.
- * C28 A reply without a grant says how many wait before the call: for a queued hold id those before it, else all.
+ * C28 A reply without a grant has the number of waiters ahead: of a queued hold id, otherwise of all.
  * C29 With `transfer`, a hold passes to another hold id, of another owner and process, in one step: nobody is granted the key
- *     in between. The new hold has the lease that is asked for, and a fence as if the old hold had been released before. The
- *     old hold id is remembered as released. If the new owner is an ancestor of the old one, the fence stays. A repeat returns the grant of the new hold id. If the old hold id has no hold,
- *     or the new one was released before, it is `lost`. If it is a write hold among others, or a read hold with a write
- *     hold, all of one owner, or a permit with another hold of its owner, it is `shared`. Both change nothing.
+ *     in between. The new hold has the requested lease, and a fence as if the old hold had been released before; if the new owner
+ *     is an ancestor of the old one, the fence stays. The old hold id is remembered as released. A repeat returns the grant of the
+ *     new hold id. If the old hold id has no hold, or the new one was released before, it is `lost`. If it is a write hold among
+ *     others, or a read hold with a write hold, all of one owner, or a permit with another hold of its owner, it is `shared`. Both
+ *     change nothing.
  * C30 With `permits`, a hold has the mode `permit` and a number of permits. A release that leaves a permit free makes the next
- *     live waiter a holder, as C7 says. `inspect` says how many permits there are.
- *
- * A hold request carries all that is known of it.
+ *     live waiter a holder (C7). `inspect` returns how many permits there are.
  */
 export interface LockStore {
   readonly capabilities: StoreCapabilities;
@@ -90,19 +89,19 @@ export interface LockStore {
   forceRelease(id: string, fence: number): Promise<boolean>;
   /** A page of the locks that are held or waited for; absent in a store that can't name its keys. */
   list?(request: ListRequest): Promise<ListReply>;
-  /** Streams messages to one process. Resolves once in force, with what ends it; the last one closes what was opened. */
+  /** Streams messages to one process. Resolves once active, with a function that ends it; the last one closes the connection. */
   subscribe(process: string, listener: StoreListener, options?: SubscribeOptions): Promise<Unsubscribe>;
   /** For how many ms, at least, it has not restarted. Absent if its data outlives restarts, or ends with its callers. */
   uptimeMs?(): Promise<number>;
 }
 
-/** What a store has or lacks; no code asks which store it is. */
+/** The abilities of a store; no code checks for a certain store. */
 export interface StoreCapabilities {
   /** Whether the waiters of all processes stand in one queue. Without it, each process has its own queue. */
   readonly queue: boolean;
   /** Whether a release makes the next waiter the holder. */
   readonly handOff: boolean;
-  /** Whether it can tell that a process does not receive its messages. */
+  /** Whether it knows when a process does not receive its messages. */
   readonly reachability: boolean;
   /** Whether readers can share. */
   readonly modes: boolean;
@@ -120,11 +119,10 @@ export interface StoreCapabilities {
   readonly maxLeaseMs?: number;
 }
 
-/** What each owner waits for. An edge counts while its hold id is in the queue. No call concerns two keys or owners. */
+/** The waits of each owner. An edge counts while its hold id is in the queue. No call concerns two keys or owners. */
 export interface EdgeStore {
   /** Sets an edge, or makes it last longer. */
   set(owner: string, edge: WaitEdge, ttlMs: number): Promise<void>;
-  /** Removes an edge; the same object as was set, or its equal. */
   clear(owner: string, edge: WaitEdge): Promise<void>;
   /** The edges of an owner; some of very many. */
   of(owner: string): Promise<readonly WaitEdge[]>;
@@ -134,20 +132,19 @@ export interface EdgeStore {
 /** One wait of an owner: where to check that it still waits, and how to name the wait in messages. */
 export interface WaitEdge {
   readonly request: HoldRequest;
-  /** The trace that waits. */
   readonly traceId: string;
   /** The key as the application wrote it. */
   readonly key: string;
 }
 
-/** The wait of a hold id, as C27 says. */
+/** The wait of a hold id (C27). */
 export interface WaitReply {
   /** Since when the hold id is in the queue, on the store's clock; undefined if it is not. */
   readonly sinceMs: number | undefined;
   readonly holds: readonly { readonly holdId: string; readonly owner: string; readonly fence: number }[];
 }
 
-/** One hold, asked for or granted: every call about it carries the same object. */
+/** One hold, requested or granted: every call about it carries the same object, with everything known about it. */
 export interface HoldRequest {
   /** The lock's encoded name, `LockName.id`. */
   readonly id: string;
@@ -172,9 +169,9 @@ export interface AcquireTerms {
   readonly maxWaiters: number;
   /** How long the process counts as live after this call. */
   readonly livenessMs: number;
-  /** A new fence is at least this; C24 says what a repeat does. */
+  /** A new fence is at least this (C24). */
   readonly minFence?: number | undefined;
-  /** The newest waiter of the process for this lock: what a failover loses is the newest. C8 says what is returned. */
+  /** The newest waiter of the process for this lock (C8): a failover loses the newest. */
   readonly newest?: HoldRequest | undefined;
 }
 
@@ -188,15 +185,13 @@ export interface RenewTerms {
 export interface ReleaseTerms {
   /** How long to remember the hold id; 0: not at all. */
   readonly tombstoneMs: number;
-  /** Whether to tell subscribed processes if this leaves the key free. Like any message, that may get lost. */
+  /** Whether to send a message to subscribed processes if this leaves the key free. It may get lost, like any message. */
   readonly announce?: boolean;
 }
 
 /** The terms of one transfer; durations are milliseconds. */
 export interface TransferTerms {
-  /** The lease of the new hold, from now on. */
   readonly leaseMs: number;
-  /** How long to remember the old hold id. */
   readonly tombstoneMs: number;
 }
 
@@ -209,7 +204,7 @@ export interface StoreGrant {
   readonly isClaim: boolean;
 }
 
-/** A grant as its waiter hears of it. A store that can't tell the numbers leaves them out. */
+/** A grant, for its waiter. A store that does not know the numbers leaves them out. */
 export interface WaiterGrant extends StoreGrant {
   /** How many other holds its family has on the key. */
   readonly otherHolds?: number | undefined;
@@ -218,7 +213,7 @@ export interface WaiterGrant extends StoreGrant {
 }
 
 interface Reply {
-  /** The store's clock when it answered. */
+  /** The store's clock at the reply. */
   readonly nowMs: number;
   /** Other claims on this key that the calling process has open. */
   readonly claims: readonly WaiterGrant[];
@@ -226,9 +221,8 @@ interface Reply {
 
 interface AcquireReplyBase extends Reply {
   /**
-   * Whether another copy of this acquire, or of an earlier one of the same hold id, may still reach the store; absent if
-   * the store cannot tell. If it may, the caller must release the hold id after a refusal: it would not hear of a late
-   * grant.
+   * Whether another copy of this acquire, or of an earlier one of the same hold id, may still reach the store; absent if unknown.
+   * If it may, the caller must release the hold id after a refusal: it would not learn of a late grant.
    */
   readonly mayArriveLater?: boolean;
 }
@@ -241,7 +235,6 @@ export type AcquireReply = AcquireReplyBase &
         readonly status: 'queued';
         /** Whether the store did not know the hold id before this call. */
         readonly isNew: boolean;
-        /** What remains of the holder's lease. */
         readonly leaseRemainingMs: number;
         /** How many waiters are before it. */
         readonly position: number;
@@ -269,7 +262,7 @@ export type TransferReply =
  */
 export interface ReleaseReply extends Reply {
   readonly status: 'released' | 'expired' | 'cancelled' | 'absent';
-  /** Whether this may be the reply to a second copy of the call, so that `absent` says nothing; absent if the store can't tell. */
+  /** Whether this may be the reply to a second copy of the call: then `absent` shows nothing. Absent if unknown. */
   readonly mayHaveArrivedBefore?: boolean;
 }
 
@@ -305,18 +298,17 @@ export interface ListRequest {
   readonly idPrefix: string;
   /** About how many names to read. */
   readonly limit: number;
-  /** The cursor of the page before; absent for the first one. */
   readonly cursor?: string | undefined;
 }
 
 /** A page of locks: it may be empty, and still not be the last. */
 export interface ListReply {
   readonly locks: readonly (InspectReply & { readonly id: string })[];
-  /** The locks whose record another version of the package wrote, in a format that this one does not know. */
+  /** The locks whose record has a format of another version of the package. */
   readonly unreadable?: readonly string[] | undefined;
   /** Asks for the next page; absent after the last. */
   readonly cursor?: string | undefined;
-  /** About how many names a listing goes through in all; absent in a store that can't tell. */
+  /** About how many names a whole listing visits; absent if unknown. */
   readonly total?: number | undefined;
 }
 
@@ -326,7 +318,7 @@ export type StoreMessage =
   | { readonly kind: 'granted'; readonly grant: WaiterGrant }
   /** A hold of this process was taken from it. */
   | { readonly kind: 'lost'; readonly holdId: string }
-  /** The store has let in a part of a long row of readers: a poll for this hold id, the next of them, goes on. */
+  /** The store has granted a part of a long row of readers: a poll for this hold id, the next of them, continues. */
   | { readonly kind: 'next'; readonly holdId: string }
   /** A release that asked for an announcement left this key free. */
   | { readonly kind: 'freed'; readonly id: string }
@@ -353,5 +345,5 @@ export interface SubscribeOptions {
   readonly freed?: boolean;
 }
 
-/** Ends a stream. Resolves when no more messages come. */
+/** Ends a stream. Resolves after its last message. */
 export type Unsubscribe = () => Promise<void>;

@@ -77,7 +77,7 @@ export interface Hold extends AsyncDisposable {
    */
   readonly branch: string;
   /**
-   * The fencing token: it rises with each change of the key's owner, and is equal on re-entry: it tells strangers apart, not
+   * The fencing token: it rises with each change of the key's owner, and is equal on re-entry: it distinguishes strangers, not
    * branches of one trace. Readers that share the key
    * have the same; it rises when one of them becomes the writer. With permits it is greater than that of every hold that had
    * ended before, and says nothing about those at the same time. Store it with the data that the lock protects, and refuse
@@ -255,7 +255,7 @@ export interface HoldInfo {
   readonly traceId: string | undefined;
   /** The path of its branch below the trace, as `1/9f3k`; empty for the root. */
   readonly branch: string;
-  /** The `instance` of the process that asked for it; undefined if its name does not say. */
+  /** The `instance` of the process that acquired it; undefined if its name has none. */
   readonly instance: string | undefined;
   /** Whether it belongs to no process: it was detached, and not resumed. */
   readonly isDetached: boolean;
@@ -265,7 +265,7 @@ export interface HoldInfo {
   /** Milliseconds until the lease ends, by the store's clock. */
   readonly remainingMs: number;
   /**
-   * Milliseconds since the key changed hands, by the store's clock, as the fence tells it. Re-entry does not change it.
+   * Milliseconds since the key changed hands, by the fence and the store's clock. Re-entry does not change it.
    * Readers that share the key have the time of the first one, holders of permits that of the newest one.
    */
   readonly heldMs: number;
@@ -276,7 +276,7 @@ export interface WaiterInfo {
   readonly holdId: string;
   readonly traceId: string;
   readonly branch: string;
-  /** The `instance` of its process; undefined if its name does not say. */
+  /** The `instance` of its process; undefined if its name has none. */
   readonly instance: string | undefined;
   readonly mode: HoldMode;
   readonly priority: number;
@@ -302,14 +302,14 @@ export interface InspectOptions {
   readonly category?: string | undefined;
 }
 
-/** Which grant to take away, and what to tell the listeners of `forced`. */
+/** The grant to take away, and details for the listeners of `forced`. */
 export interface ForceReleaseOptions extends InspectOptions {
   /**
    * The fence of the grant that was looked at. If the key has another one by now, nothing happens. Default: whatever it
    * has now.
    */
   readonly fence?: number | undefined;
-  /** Who does it, up to 256 characters. */
+  /** The operator, up to 256 characters. */
   readonly by?: string | undefined;
   /** Why, up to 1,000 characters. */
   readonly reason?: string | undefined;

@@ -116,7 +116,7 @@ export function narrowed(rule: Rule, passes: (value: unknown) => boolean): Rule 
   return { ...rule, accepts: (value) => rule.accepts(value) && passes(value) };
 }
 
-/** Throws `LockConfigError`, with what was expected and what came, unless the rule accepts the value. */
+/** Throws `LockConfigError`, with the expected and the actual value, unless the rule accepts the value. */
 export function checkValue(name: string, value: unknown, rule: Rule): void {
   if (rule.accepts(value)) return;
   const got = value === undefined ? describe(value) : (rule.got ?? describe)(value);
@@ -126,7 +126,7 @@ export function checkValue(name: string, value: unknown, rule: Rule): void {
 
 /**
  * Checks options against their rules and returns a copy without the undefined ones. Throws `LockConfigError` with the option,
- * what was expected and what came; also for an unknown option, and if one of `needed` is missing.
+ * the expected and the actual value; also for an unknown option, and if one of `needed` is missing.
  */
 export function checkOptions<T extends object, N extends keyof T & string = never>(
   options: T | undefined,
@@ -166,7 +166,7 @@ function givenIn(options: object, where: string, meant: () => string): [name: st
   return given;
 }
 
-/** Names the class of an object given in place of options: a store, a client, or a request if a factory was not called. */
+/** Names the class of an object that was passed instead of options: a store, a client, or a request if a factory was not called. */
 function ofClass(options: object): string {
   const name: unknown = isPlain(options) ? undefined : options.constructor?.name;
   return typeof name === 'string' && name !== 'Object' ? ` of an object of class ${name}` : '';

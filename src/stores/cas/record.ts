@@ -93,7 +93,7 @@ export class CasRecord {
         return this.#lastFence;
       },
       isReachable: () => true,
-      tell: (process, message) => void this.messages.push({ process, message }),
+      send: (process, message) => void this.messages.push({ process, message }),
       buried: (holdId) => this.#gone.get(holdId)?.[1],
       bury: ({ holdId }, status, tombstoneMs) => {
         this.#gone.set(holdId, [holdId, status, this.nowMs + tombstoneMs]);

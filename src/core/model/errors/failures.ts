@@ -54,6 +54,6 @@ export class LockStoreError extends LockError {
   }
 }
 
-/** What a store rejects with if it does not know the format of a record. */
+/** The message of a store's error for a record in an unknown format. */
 export const otherFormatMessage =
   'Expected a lock record in the format of this version of the package, got another format: a process with a newer version uses the lock. Restart this process with that version';

@@ -16,7 +16,7 @@ export type LockErrorCode =
   | 'ERR_LOCK_TOKEN'
   | 'ERR_LOCK_CLOSED';
 
-/** What an error has in addition to its message. */
+/** The details of an error, in addition to its message. */
 export interface LockErrorDetails {
   /** The key as the application wrote it; never part of the message. */
   readonly key?: string | undefined;
@@ -71,7 +71,7 @@ const brand = Symbol.for('reenlock.error');
 
 /**
  * The base class of every error of this package. It has the shape of http-errors: the default error handlers of Express and Koa
- * respond with `status` and `headers`, and show the message only if `expose` is true. Tell the errors apart by `code`.
+ * respond with `status` and `headers`, and show the message only if `expose` is true. Distinguish the errors by `code`.
  *
  * @example
  * ```ts
@@ -83,7 +83,7 @@ const brand = Symbol.for('reenlock.error');
  * ```
  */
 export class LockError extends Error {
-  /** Tells the errors apart; it stays the same from version to version. */
+  /** Identifies the kind of error; it stays the same from version to version. */
   readonly code: LockErrorCode;
   /** The HTTP status that a default error handler sends. */
   readonly status: number;
@@ -114,13 +114,13 @@ export class LockError extends Error {
     if (shape.refusal) this.stack = `${this.name}: ${message}`;
   }
 
-  /** What `res.json(error)` in an application's handler sends: neither key nor category. */
+  /** For `res.json(error)` in an application's handler: without key and category. */
   toJSON(): object {
     const { key: _, category: __, ...shown } = this;
     return shown;
   }
 
-  /** Where to read what the error means and what to do: a URL, or a path in the installed package. */
+  /** The page that explains the error: a URL, or a path in the installed package. */
   get help(): string {
     return helpPage(this.code);
   }
@@ -153,7 +153,7 @@ export function isLockError(value: unknown): value is LockError {
   return typeof value === 'object' && value !== null && (value as Record<symbol, unknown>)[brand] === true;
 }
 
-/** RFC 9110 §10.2.3: whole seconds. Zero would make the client come back at once. */
+/** RFC 9110 §10.2.3: whole seconds. With zero, the client would try again at once. */
 function retryAfter(ms: number): string {
   return String(Math.max(1, Math.ceil(ms / 1000)));
 }

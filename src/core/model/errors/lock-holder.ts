@@ -1,6 +1,6 @@
 import { inspectWith } from '../../base/shown.ts';
 
-/** Who held a key when an acquire gave up, as far as the store said. For operators, never for clients. */
+/** The holder of a key when an acquire gave up. For operators, never for clients. */
 export interface LockHolder {
   /**
    * The trace that has the key; undefined if the hold is detached. A trusted caller that has it can re-enter the lock: keep it
@@ -23,7 +23,7 @@ export interface LockHolder {
  */
 export type HeldBy = 'request' | 'branch' | 'trace';
 
-/** How the message of an error says it. */
+/** Its words in the message of an error. */
 export const whyHeld: Record<HeldBy, string> = {
   request:
     ': this request itself holds it, by a call around this one, and one of both has `reentrant: false`, which lets nobody else in. Remove that option, or this call',

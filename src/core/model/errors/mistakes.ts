@@ -43,7 +43,7 @@ export class LockKeyError extends LockError {
 }
 
 /**
- * A lock was asked for outside a request or job, or in one that has ended. Mount `traceContext`, or use `runInTrace`.
+ * The call was made outside a request or job, or in one that has ended. Mount `traceContext`, or use `runInTrace`.
  *
  * @example
  * ```ts
@@ -81,7 +81,7 @@ export class LockNotHeldError extends LockError {
 
 /**
  * `resumeHold` got a token that belongs to no hold: its lease has expired, it was resumed or released before, it was altered, or it
- * never was a token. The error does not say which.
+ * never was a token. The error does not show which.
  *
  * @example
  * ```ts

@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 
-/** What a lock error says to a client. */
+/** The reply to a client about a lock error. */
 interface Refusal {
   readonly message: string;
   readonly code: string;
