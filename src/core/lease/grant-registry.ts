@@ -60,11 +60,15 @@ export class GrantRegistry {
   /** Throws `LockConfigError` for a lease that the store does not grant. */
   async extend(grant: Grant, leaseMs: number): Promise<void> {
     assertGrantable(leaseMs, this.#access.client.capabilities);
+    while (grant.passing !== undefined) await grant.passing;
+    grant.extensions += 1;
     try {
       await this.#watchdog.renew(grant, leaseMs);
     } catch (error) {
       this.#access.client.report('renew', grant, error as Error);
       throw error;
+    } finally {
+      grant.extensions -= 1;
     }
   }
 

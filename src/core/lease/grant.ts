@@ -53,6 +53,10 @@ export class Grant implements Listed, EventSource {
   /** When the watchdog renews it next, on the monotonic clock; never, if its lease is fixed. */
   renewAtMs: number = Number.POSITIVE_INFINITY;
   isRenewing = false;
+  /** How many calls of the application extend it. */
+  extensions = 0;
+  /** While it passes to the branch around its own: resolves when the store knows it under another hold id, or has refused. */
+  passing: Promise<unknown> | undefined;
   /** When the renewal was sent that has no reply yet: the store may hold the lease for longer than is known here. */
   unansweredRenewal: Instant | undefined;
   /** Whether it was released when it was lost. */

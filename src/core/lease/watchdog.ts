@@ -75,6 +75,7 @@ export class Watchdog {
    */
   renew(grant: Grant, leaseMs: number, timeoutMs: number = this.#access.settings.storeTimeoutMs): Promise<void> {
     const { client, clock } = this.#access;
+    const { request } = grant;
     const sent = clock.now();
     const leftMs = remainingMs(sent, grant.maxHold);
     const terms = { fence: grant.fence, leaseMs: Math.max(1, Math.ceil(Math.min(leaseMs, leftMs))) };
@@ -85,6 +86,8 @@ export class Watchdog {
       const onReply = (reply: RenewReply): void => {
         // An expired grant stays expired, even if the watchdog's timer has not noticed yet.
         if (isLate && !grant.isHeld) return;
+        // A late copy, after the grant has passed to another hold id, says nothing about that.
+        if (isLate && (grant.request !== request || grant.passing !== undefined)) return;
         this.#onReply(grant, reply, sent, leaseMs >= leftMs);
         if (isLate && grant.isOpen && !grant.isRenewing) this.#schedule(grant, grant.remainingMs / 3);
         resolve();

@@ -221,9 +221,10 @@ export class ScopedHold implements OwnedHold {
     const { runtime } = this.#scope;
     assertTransferable(runtime.client.capabilities, grant);
     assertGrantable(leaseMs, runtime.client.capabilities);
+    const site = new CallSite(this.#detach);
+    while (grant.passing !== undefined) await grant.passing;
     this.#assertHeld(0);
     assertAlone(grant);
-    const site = new CallSite(this.#detach);
     this.#released = new Deferred<void>(true);
     this.#scope.holds.forget(this);
     grant.removeHold(this.#renew);

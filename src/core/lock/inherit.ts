@@ -6,32 +6,48 @@ import type { HoldRequest, TransferReply } from '../model/store.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 
 const retryMs = 200;
+const refusedMs = 1_000;
 
 /**
  * Passes a grant, in the store, from a branch that has ended to the branch around it (a child that commits passes its locks to its
  * parent: J. E. B. Moss, Nested Transactions, 1981). Until then, services that the parent calls wait for it. Resolves when the
- * store has replied or the grant has ended. Does nothing in a store without the capability.
+ * store has done so or the grant has ended. Does nothing in a store without the capability.
  */
 export async function inherit(runtime: Runtime, grant: Grant, owner: string): Promise<void> {
-  const { client, clock, grants, releases } = runtime;
+  const { client, clock } = runtime;
   if (!client.capabilities.transfer) return;
-  // A renewal under the old hold id must neither be in flight nor begin.
-  while (grant.isRenewing && grant.isHeld) await pause(clock, retryMs);
-  // If the branch around has ended as well, the grant has moved further already.
-  if (!grant.isHeld || grant.request.owner === owner || !isAncestor(owner, grant.request.owner)) return;
+  for (;;) {
+    // A renewal under the old hold id must neither be in flight nor begin.
+    while ((grant.isRenewing || grant.extensions > 0) && grant.isHeld) await pause(clock, retryMs);
+    // If the branch around has ended as well, the grant has moved further already.
+    if (!grant.isHeld || grant.request.owner === owner || !isAncestor(owner, grant.request.owner)) return;
+    const passing = passTo(runtime, grant, owner);
+    grant.passing = passing;
+    const hasEnded = await passing;
+    grant.passing = undefined;
+    if (hasEnded) return;
+    // The store did not take the call. The lease is renewed meanwhile.
+    await pause(clock, refusedMs);
+  }
+}
+
+/** Returns whether the grant has passed to the owner, or has ended. */
+async function passTo(runtime: Runtime, grant: Grant, owner: string): Promise<boolean> {
+  const { clock, grants, releases } = runtime;
   grant.isRenewing = true;
   const to = { ...grant.request, holdId: clock.randomId(), owner };
-  const status = await passedTo(runtime, grant, to);
+  const status = await statusOf(runtime, grant, to);
   grant.isRenewing = false;
   if (status === 'granted') grants.move(grant, to);
   if (!grant.isOpen)
     releases.releaseInBackground({ key: grant.key, category: grant.category, request: to, leaseMs: grant.longestMs });
   else if (status === 'lost') grants.lose(grant, 'The lock was lost: its lease had expired, or the key changed hands');
   else grants.renewSoon(grant);
+  return !grant.isOpen || status === 'granted';
 }
 
 /** Passes the hold on. Repeats a call without a reply, which changes nothing if the first one was applied. */
-async function passedTo(runtime: Runtime, grant: Grant, to: HoldRequest): Promise<TransferReply['status'] | undefined> {
+async function statusOf(runtime: Runtime, grant: Grant, to: HoldRequest): Promise<TransferReply['status'] | undefined> {
   const { client, clock, releases } = runtime;
   const terms = { leaseMs: grant.leaseMs, tombstoneMs: releases.tombstoneMs(grant.longestMs) };
   while (grant.isHeld) {

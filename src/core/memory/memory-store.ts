@@ -120,7 +120,7 @@ export class MemoryStore implements LockStore {
   }
 
   async transfer(from: HoldRequest, to: HoldRequest, terms: TransferTerms): Promise<TransferReply> {
-    return transfer(this.#lock(from.id), this.#hostFor(to.process), from, to, terms);
+    return transfer(this.#lock(from.id), this.#hostFor(undefined), from, to, terms);
   }
 
   async inspect(id: string): Promise<InspectReply> {

@@ -68,9 +68,9 @@ import type { HoldMode } from './types.ts';
  * C29 With `transfer`, a hold passes to another hold id, of another owner and process, in one step: nobody is granted the key
  *     in between. The new hold has the requested lease, and a fence as if the old hold had been released before; if the new owner
  *     is an ancestor of the old one, the fence stays. The old hold id is remembered as released. A repeat returns the grant of the
- *     new hold id. If the old hold id has no hold, or the new one was released before, it is `lost`. If it is a write hold among
- *     others, or a read hold with a write hold, all of one owner, or a permit with another hold of its owner, it is `shared`. Both
- *     change nothing.
+ *     new hold id. Waiters that are granted with it learn of it by messages, those of the calling process, too. If the old hold id
+ *     has no hold, or the new one was released before, it is `lost`. If it is a write hold among others, or a read hold with a
+ *     write hold, all of one owner, or a permit with another hold of its owner, it is `shared`. Both change nothing.
  * C30 With `permits`, a hold has the mode `permit` and a number of permits. A release that leaves a permit free makes the next
  *     live waiter a holder (C7). `inspect` returns how many permits there are.
  */

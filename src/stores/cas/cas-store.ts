@@ -95,7 +95,7 @@ export class CasStore implements LockStore {
 
   transfer(from: HoldRequest, to: HoldRequest, terms: TransferTerms): Promise<TransferReply> {
     return this.#updates.update(from.id, 'transfer', (record) =>
-      transfer(record.lock, record.host(to.process), from, to, terms),
+      transfer(record.lock, record.host(undefined), from, to, terms),
     );
   }
 

@@ -1637,7 +1637,7 @@ return {'renewed', nowMs, endMs}`,
 
 export const transfer: RedisScript = {
   name: 'transfer',
-  sha1: '30820a229474bb2b9158b4754db15dd810b2b932',
+  sha1: 'ff410906177316c6dd6bf607e29b6dedeafa5626',
   source: `local process, owner, hold, mode, leaseMs, ttlMs, channels, before, rememberMs = unpack(ARGV)
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
@@ -2085,6 +2085,7 @@ claim(next, family, number)
 end
 if goesOn and next and next ~= true then tell(next.process, 'next ' .. next.id) end
 handOffWithin(owner)
+process = nil
 tellGranted(1)
 end
 return done({'granted', nowMs, fence, endMs})`,

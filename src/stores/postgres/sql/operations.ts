@@ -258,7 +258,8 @@ BEGIN
   );
   done := hand_off_within(l, the_owner, now_us);
   l := done.l;
-  told := tell_grants(l, caller, done.taken);
+  -- The reply has no claims: the calling process is notified, too.
+  told := tell_grants(l, NULL, done.taken);
   reply := jsonb_build_array('granted', now_ms, '[]'::jsonb, told, l.fence, end_ms);
 END $$;
 

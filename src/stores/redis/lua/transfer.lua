@@ -47,6 +47,8 @@ if queued then
   --@include parts/hand-off
   --@include parts/hand-off more
   handOffWithin(owner)
+  -- The reply has no claims: the calling process is told, too.
+  process = nil
   tellGranted(1)
 end
 return done({'granted', nowMs, fence, endMs})

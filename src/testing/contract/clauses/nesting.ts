@@ -275,6 +275,8 @@ function describeInheritance({ harness, stage, describe, it, expect }: Contract)
       const inherited = process.line('T');
       expect((await child.transfer(inherited, longMs)).status).toBe('granted');
       expect((await stage.order()).holds.sort()).toEqual(holdIds([root, inherited, two]).sort());
+      // The reply does not say so: the process that made the call is told like any other.
+      expect((await process.granted(two)).holdId).toBe(two.holdId);
     });
   });
 }
