@@ -61,17 +61,13 @@ describeExpress('An application within an application', (framework, express) => 
   });
 
   it('with a traceContext of its own opens the scope of a guard outside that comes after it', async () => {
-    const contest = await Contest.through(
-      framework,
-      (app, work, { locks }) => {
-        app.use(express().use('/first', traceContext({ locks })));
-        app.route('/first', lockOn('k'), async (call) => {
-          await work();
-          call.send('first');
-        });
-      },
-      { locks: { bare: true } },
-    );
+    const contest = await Contest.through(framework, { locks: { bare: true } }, (app, work, { locks }) => {
+      app.use(express().use('/first', traceContext({ locks })));
+      app.route('/first', lockOn('k'), async (call) => {
+        await work();
+        call.send('first');
+      });
+    });
     await contest.expectStillHeld();
     contest.go();
     await contest.expectReleasedOnce();
@@ -95,27 +91,23 @@ describeExpress('An application within an application', (framework, express) => 
     { trace, guard }: Arrangement,
     build: (inner: ReturnType<Express>, work: Work, stage: ServerStage) => void,
   ): Promise<Contest> {
-    return Contest.through(
-      framework,
-      (app, work, stage) => {
-        const { locks } = stage;
-        const outer = express();
-        const inner = express();
-        if (trace.outer) outer.use(traceContext({ locks }));
-        if (guard.outer) outer.use('/first', lockOn('k'));
-        if (trace.inner) inner.use(traceContext({ locks }));
-        if (guard.inner) inner.use(lockOn('k'));
-        build(inner, work, stage);
-        outer.use('/first', inner);
-        outer.use('/first', (_req, res) => {
-          void work().then(() => res.send(`outer, of ${res.getHeader('X-Trace-Id')}`));
-        });
-        outer.use('/first', (error: Error, _req: unknown, res: Response, _next: unknown) => {
-          res.status(500).send(`outer handled ${error.message}`);
-        });
-        app.use(outer);
-      },
-      { locks: { bare: true } },
-    );
+    return Contest.through(framework, { locks: { bare: true } }, (app, work, stage) => {
+      const { locks } = stage;
+      const outer = express();
+      const inner = express();
+      if (trace.outer) outer.use(traceContext({ locks }));
+      if (guard.outer) outer.use('/first', lockOn('k'));
+      if (trace.inner) inner.use(traceContext({ locks }));
+      if (guard.inner) inner.use(lockOn('k'));
+      build(inner, work, stage);
+      outer.use('/first', inner);
+      outer.use('/first', (_req, res) => {
+        void work().then(() => res.send(`outer, of ${res.getHeader('X-Trace-Id')}`));
+      });
+      outer.use('/first', (error: Error, _req: unknown, res: Response, _next: unknown) => {
+        res.status(500).send(`outer handled ${error.message}`);
+      });
+      app.use(outer);
+    });
   }
 });

@@ -13,23 +13,19 @@ describeExpress('Guards on a router', (framework, express) => {
   afterEach(ServerStage.endAll);
 
   it('A guard on a router is re-entered by a guard on a route, and released once', async () => {
-    const contest = await Contest.through(
-      framework,
-      (app, work) => {
-        const router = express.Router();
-        router.use(lockOn('k'));
-        router.get(
-          '/orders/:id',
-          lockOn((req) => req.params.id),
-          async (_req, res) => {
-            await work();
-            res.send(`count ${getLock('k').holdCount()}`);
-          },
-        );
-        app.use(express.Router().use('/first', router));
-      },
-      { path: '/first/orders/k' },
-    );
+    const contest = await Contest.through(framework, { path: '/first/orders/k' }, (app, work) => {
+      const router = express.Router();
+      router.use(lockOn('k'));
+      router.get(
+        '/orders/:id',
+        lockOn((req) => req.params.id),
+        async (_req, res) => {
+          await work();
+          res.send(`count ${getLock('k').holdCount()}`);
+        },
+      );
+      app.use(express.Router().use('/first', router));
+    });
     await contest.expectStillHeld();
     contest.go();
     await contest.expectReleasedOnce();
@@ -90,27 +86,23 @@ describeExpress('Guards on a router', (framework, express) => {
   });
 
   it('A param handler that acquires holds from there on; the guard re-enters', async () => {
-    const contest = await Contest.through(
-      framework,
-      (app, work, stage) => {
-        const router = express.Router();
-        router.param('id', async (_req, _res, next, id: string) => {
-          await lock.acquire(id);
-          await work();
-          next();
-        });
-        router.get(
-          '/first/:id',
-          lockOn((req) => req.params.id),
-          (_req, res) => {
-            stage.note(`handler has ${getLock('k').holdCount()}`);
-            res.send('first');
-          },
-        );
-        app.use(router);
-      },
-      { path: '/first/k' },
-    );
+    const contest = await Contest.through(framework, { path: '/first/k' }, (app, work, stage) => {
+      const router = express.Router();
+      router.param('id', async (_req, _res, next, id: string) => {
+        await lock.acquire(id);
+        await work();
+        next();
+      });
+      router.get(
+        '/first/:id',
+        lockOn((req) => req.params.id),
+        (_req, res) => {
+          stage.note(`handler has ${getLock('k').holdCount()}`);
+          res.send('first');
+        },
+      );
+      app.use(router);
+    });
     await contest.expectStillHeld();
     contest.go();
     await contest.expectReleasedOnce();

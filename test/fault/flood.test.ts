@@ -30,6 +30,7 @@ describe('5,000 requests for one key', () => {
     let crowd = 0;
     const stage = await ServerStage.start(
       express5,
+      { store: new RedisStore({ client: redis.client }), maxWaitersPerKey },
       (app) => {
         app.route('/order', express5.lockOn('k', { waitMs: 60_000 }), async (call) => {
           inside += 1;
@@ -40,7 +41,6 @@ describe('5,000 requests for one key', () => {
         });
         app.route('/health', (call) => call.send('well'));
       },
-      { store: new RedisStore({ client: redis.client }), maxWaitersPerKey },
     );
     const answers: Answer[] = [];
     const all = Array.from({ length: 5_000 }, async () => {

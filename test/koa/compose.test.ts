@@ -137,25 +137,21 @@ describeKoa('A guard below other Koa middleware', (framework, Koa, compose) => {
 
   it('An error that is caught above traceContext has ended the scope: the lock is released, and no more is acquired', async () => {
     const caught = gate();
-    const contest = await Contest.through(
-      framework,
-      (app, work, { locks }) => {
-        const catching = framework.middleware(async (call, next) => {
-          try {
-            await next();
-          } catch {
-            const error: unknown = await lock.acquire('audit').catch((error: unknown) => error);
-            await caught;
-            call.send(isLockError(error) ? error.code : 'acquired', 500);
-          }
-        });
-        app.use(catching, traceContext({ locks })).route('/first', framework.lockOn('k'), async () => {
-          await work();
-          throw new Error('trouble');
-        });
-      },
-      { locks: { bare: true } },
-    );
+    const contest = await Contest.through(framework, { locks: { bare: true } }, (app, work, { locks }) => {
+      const catching = framework.middleware(async (call, next) => {
+        try {
+          await next();
+        } catch {
+          const error: unknown = await lock.acquire('audit').catch((error: unknown) => error);
+          await caught;
+          call.send(isLockError(error) ? error.code : 'acquired', 500);
+        }
+      });
+      app.use(catching, traceContext({ locks })).route('/first', framework.lockOn('k'), async () => {
+        await work();
+        throw new Error('trouble');
+      });
+    });
     await contest.expectStillHeld();
     contest.go();
     await contest.expectReleasedOnce();
@@ -192,18 +188,14 @@ describeKoa('A guard below other Koa middleware', (framework, Koa, compose) => {
     ['below a guard', { outer: true, inner: false, guard: true }, 2],
     ['below a guard and with a traceContext of its own', { outer: true, inner: true, guard: true }, 2],
   ])('A mounted application %s holds until the answer, once', async (_, { outer, inner, guard }, count) => {
-    const contest = await Contest.through(
-      framework,
-      (app, work, { locks }) => {
-        const sub = new Koa();
-        if (inner) sub.use(traceContext({ locks }));
-        sub.use(lockOn('k')).use(answer(work));
-        if (outer) app.use(traceContext({ locks }));
-        if (guard) app.use(mount('/first', lockOn('k')));
-        app.use(mount('/first', sub));
-      },
-      { locks: { bare: true } },
-    );
+    const contest = await Contest.through(framework, { locks: { bare: true } }, (app, work, { locks }) => {
+      const sub = new Koa();
+      if (inner) sub.use(traceContext({ locks }));
+      sub.use(lockOn('k')).use(answer(work));
+      if (outer) app.use(traceContext({ locks }));
+      if (guard) app.use(mount('/first', lockOn('k')));
+      app.use(mount('/first', sub));
+    });
     await contest.expectStillHeld();
     contest.go();
     await contest.expectReleasedOnce();
@@ -211,14 +203,10 @@ describeKoa('A guard below other Koa middleware', (framework, Koa, compose) => {
   });
 
   it('A mounted application that passes on holds until what comes then has answered', async () => {
-    const contest = await Contest.through(
-      framework,
-      (app, work, { locks }) => {
-        const sub = new Koa().use(traceContext({ locks })).use(lockOn('k'));
-        app.use(mount('/first', sub), mount('/first', answer(work)));
-      },
-      { locks: { bare: true } },
-    );
+    const contest = await Contest.through(framework, { locks: { bare: true } }, (app, work, { locks }) => {
+      const sub = new Koa().use(traceContext({ locks })).use(lockOn('k'));
+      app.use(mount('/first', sub), mount('/first', answer(work)));
+    });
     await contest.expectStillHeld();
     contest.go();
     await contest.expectReleasedOnce();
@@ -243,21 +231,17 @@ describeKoa('A guard below other Koa middleware', (framework, Koa, compose) => {
   });
 
   it('Without a traceContext above both, it does end the scope: what is tried next is refused, and locks nothing', async () => {
-    const stage = await ServerStage.start(
-      framework,
-      (app, stage) => {
-        const { locks } = stage;
-        const failing: Middleware = () => {
-          throw new Error('not here');
-        };
-        const first = compose([traceContext({ locks }), lockOn('k'), failing]);
-        const next = compose([traceContext({ locks }), lockOn('k'), () => stage.note('handler in')]);
-        app
-          .onError((error, call) => call.send(error.code, error.status))
-          .use((ctx: Context, noNext: Next) => first(ctx, noNext).catch(() => next(ctx, noNext)));
-      },
-      { bare: true },
-    );
+    const stage = await ServerStage.start(framework, { bare: true }, (app, stage) => {
+      const { locks } = stage;
+      const failing: Middleware = () => {
+        throw new Error('not here');
+      };
+      const first = compose([traceContext({ locks }), lockOn('k'), failing]);
+      const next = compose([traceContext({ locks }), lockOn('k'), () => stage.note('handler in')]);
+      app
+        .onError((error, call) => call.send(error.code, error.status))
+        .use((ctx: Context, noNext: Next) => first(ctx, noNext).catch(() => next(ctx, noNext)));
+    });
     const { status, text } = await stage.get('/', 'first');
     expect([status, text]).toEqual([500, 'ERR_LOCK_SCOPE']);
     await stage.free('k');

@@ -29,20 +29,15 @@ describeFrameworks('A client that hangs up in the middle of its request', (frame
 
   it('[abort-midway-01] A handler that reads the body keeps its hold until it has undone its work and failed', async () => {
     const undone = gate();
-    const contest = await Contest.opened(
-      framework,
-      async (call, stage) => {
-        try {
-          await readBody(call, stage);
-        } catch (error) {
-          stage.note('first is told');
-          await undone;
-          call.fail(error);
-        }
-      },
-      {},
-      upload,
-    );
+    const contest = await Contest.opened(framework, {}, upload, async (call, stage) => {
+      try {
+        await readBody(call, stage);
+      } catch (error) {
+        stage.note('first is told');
+        await undone;
+        call.fail(error);
+      }
+    });
     contest.go();
     await contest.stage.until('first reads half');
     await contest.expectStillHeld();
@@ -55,17 +50,12 @@ describeFrameworks('A client that hangs up in the middle of its request', (frame
 
   it('[abort-midway-02] A handler that does not read the body keeps its hold until it has answered', async () => {
     const work = gate();
-    const contest = await Contest.opened(
-      framework,
-      async (call, stage) => {
-        call.req.resume();
-        await clientLeaves(stage);
-        await work;
-        call.send('late');
-      },
-      {},
-      upload,
-    );
+    const contest = await Contest.opened(framework, {}, upload, async (call, stage) => {
+      call.req.resume();
+      await clientLeaves(stage);
+      await work;
+      call.send('late');
+    });
     contest.go();
     await contest.expectStillHeld();
     await contest.first.hangUp();
@@ -79,16 +69,11 @@ describeFrameworks('A client that hangs up in the middle of its request', (frame
     const work = gate();
     // Long enough for the request to come to its handler on a busy machine.
     const server = createServer({ requestTimeout: 1_000, connectionsCheckingInterval: 10 });
-    const contest = await Contest.opened(
-      framework,
-      async (call, stage) => {
-        await clientLeaves(stage);
-        await work;
-        call.send('late');
-      },
-      { locks: { server } },
-      upload,
-    );
+    const contest = await Contest.opened(framework, { locks: { server } }, upload, async (call, stage) => {
+      await clientLeaves(stage);
+      await work;
+      call.send('late');
+    });
     contest.go();
     await contest.stage.until('first hears');
     await contest.first.closed;
@@ -103,16 +88,12 @@ describeFrameworks('A client that hangs up, with releaseOn `close`', (framework)
 
   it('[abort-midway-04] With releaseOn `close`, a handler whose client hangs up keeps the lock until it has answered', async () => {
     const work = gate();
-    const contest = await Contest.start(
-      framework,
-      async (call, stage) => {
-        await clientLeaves(stage);
-        await work;
-        stage.note('first answers');
-        call.send('late');
-      },
-      { guard: { releaseOn: 'close' } },
-    );
+    const contest = await Contest.start(framework, { guard: { releaseOn: 'close' } }, async (call, stage) => {
+      await clientLeaves(stage);
+      await work;
+      stage.note('first answers');
+      call.send('late');
+    });
     contest.go();
     await contest.expectStillHeld();
     await contest.first.hangUp();
@@ -131,25 +112,21 @@ describeFrameworks('A client that has hung up before traceContext saw its reques
     '[abort-midway-05] A request whose client has already hung up gets no lock, and its handler never runs (%s)',
     async (how) => {
       const slow = gate();
-      const stage = await ServerStage.start(
-        framework,
-        (app, stage) => {
-          app.use(
-            framework.middleware(async (call, next) => {
-              if (call.req.url === '/late') {
-                call.req.socket.once('close', () => stage.note('gone'));
-                stage.note('comes');
-                await slow;
-              }
-              return next();
-            }),
-          );
-          app.use(framework.traceContext({ locks: stage.locks }));
-          app.route('/late', framework.lockOn('k'), () => stage.note('late in'));
-          app.route('/before', framework.lockOn('warm'), (call) => call.send('subscribed'));
-        },
-        { bare: true },
-      );
+      const stage = await ServerStage.start(framework, { bare: true }, (app, stage) => {
+        app.use(
+          framework.middleware(async (call, next) => {
+            if (call.req.url === '/late') {
+              call.req.socket.once('close', () => stage.note('gone'));
+              stage.note('comes');
+              await slow;
+            }
+            return next();
+          }),
+        );
+        app.use(framework.traceContext({ locks: stage.locks }));
+        app.route('/late', framework.lockOn('k'), () => stage.note('late in'));
+        app.route('/before', framework.lockOn('warm'), (call) => call.send('subscribed'));
+      });
       // From here on a free key is had in the turn of its guard.
       await stage.get('/before', 'before');
       const client = (await stage.connect()).request({ path: '/late', trace: 'late' });
@@ -169,24 +146,20 @@ describeFrameworks('A client that has hung up before traceContext saw its reques
     'A lock that a handler acquires after its client has hung up is held until the handler calls res.%s()',
     async (method) => {
       const slow = gate();
-      const stage = await ServerStage.start(
-        framework,
-        (app, stage) => {
-          const waits = framework.middleware(async (call, next) => {
-            call.detach();
-            call.req.socket.once('close', () => stage.note('gone'));
-            stage.note('comes');
-            await slow;
-            return next();
-          });
-          app.route('/late', waits, framework.traceContext({ locks: stage.locks }), async (call) => {
-            await lock.acquire('k');
-            stage.note(`told to stop: ${currentTrace()?.signal.aborted}, held: ${getLock('k').isHeld()}`);
-            call.res[method]();
-          });
-        },
-        { bare: true },
-      );
+      const stage = await ServerStage.start(framework, { bare: true }, (app, stage) => {
+        const waits = framework.middleware(async (call, next) => {
+          call.detach();
+          call.req.socket.once('close', () => stage.note('gone'));
+          stage.note('comes');
+          await slow;
+          return next();
+        });
+        app.route('/late', waits, framework.traceContext({ locks: stage.locks }), async (call) => {
+          await lock.acquire('k');
+          stage.note(`told to stop: ${currentTrace()?.signal.aborted}, held: ${getLock('k').isHeld()}`);
+          call.res[method]();
+        });
+      });
       const client = (await stage.connect()).request({ path: '/late', trace: 'late' });
       await stage.until('comes');
       await client.hangUp('RST');

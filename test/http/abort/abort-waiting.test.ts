@@ -17,24 +17,21 @@ describeFrameworks('A client that hangs up while it waits', (framework) => {
   /** `first` holds the key until `go`; `second` waits for it, holding another one from an outer guard. */
   async function waiting(options?: ServerStageOptions): Promise<{ stage: ServerStage; go: Gate }> {
     const go = gate();
-    const stage = await ServerStage.start(
-      framework,
-      (app, stage) =>
-        app
-          .route('/first', lockOn('k'), async (call) => {
-            stage.note('first in');
-            await go;
-            call.send('first');
-          })
-          .route('/second', lockOn('outer'), lockOn('k'), (call) => {
-            stage.note('second in');
-            call.send('second');
-          })
-          .route('/third', lockOn('k'), (call) => {
-            stage.note('third in');
-            call.send('third');
-          }),
-      options,
+    const stage = await ServerStage.start(framework, options, (app, stage) =>
+      app
+        .route('/first', lockOn('k'), async (call) => {
+          stage.note('first in');
+          await go;
+          call.send('first');
+        })
+        .route('/second', lockOn('outer'), lockOn('k'), (call) => {
+          stage.note('second in');
+          call.send('second');
+        })
+        .route('/third', lockOn('k'), (call) => {
+          stage.note('third in');
+          call.send('third');
+        }),
     );
     return { stage, go };
   }

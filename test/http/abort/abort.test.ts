@@ -27,6 +27,7 @@ describeFrameworks('A client that hangs up while its handler runs', (framework) 
       const work = gate();
       const contest = await Contest.start(
         framework,
+        { guard: { leaseMs: 5_000 }, locks: { clock, waitMs: Number.POSITIVE_INFINITY, protocol } },
         async (call, stage) => {
           await clientLeaves(stage);
           // What is called with the signal fails with it: applications know it by its name.
@@ -37,7 +38,6 @@ describeFrameworks('A client that hangs up while its handler runs', (framework) 
           call.send('late');
           stage.note('first answers');
         },
-        { guard: { leaseMs: 5_000 }, locks: { clock, waitMs: Number.POSITIVE_INFINITY, protocol } },
       );
       contest.go();
       await contest.expectStillHeld();
@@ -121,9 +121,13 @@ describeFrameworks('A client that hangs up while its handler runs', (framework) 
     `[abort-05] A handler that returns without an answer ${framework.endsResponses ? 'ends its hold' : 'loses its hold after abortGraceMs'} (%s)`,
     async (how) => {
       const clock = new ManualClock();
-      const contest = await Contest.start(framework, (_, stage) => clientLeaves(stage), {
-        locks: { clock, waitMs: Number.POSITIVE_INFINITY },
-      });
+      const contest = await Contest.start(
+        framework,
+        {
+          locks: { clock, waitMs: Number.POSITIVE_INFINITY },
+        },
+        (_, stage) => clientLeaves(stage),
+      );
       contest.go();
       await contest.first.hangUp(how);
       await contest.stage.until('first hears');
@@ -140,18 +144,14 @@ describeFrameworks('A client that hangs up while its handler runs', (framework) 
 
   it('[abort-06] A handler that never ends loses its hold after abortGraceMs', async () => {
     const clock = new ManualClock();
-    const contest = await Contest.start(
-      framework,
-      async (call, stage) => {
-        const { lock } = call;
-        lock?.signal.addEventListener('abort', () => {
-          stage.note(isLockError(lock.signal.reason) ? lock.signal.reason.code : 'other reason');
-        });
-        await clientLeaves(stage);
-        await new Promise(() => {});
-      },
-      { locks: { clock, abortGraceMs: 4_000 } },
-    );
+    const contest = await Contest.start(framework, { locks: { clock, abortGraceMs: 4_000 } }, async (call, stage) => {
+      const { lock } = call;
+      lock?.signal.addEventListener('abort', () => {
+        stage.note(isLockError(lock.signal.reason) ? lock.signal.reason.code : 'other reason');
+      });
+      await clientLeaves(stage);
+      await new Promise(() => {});
+    });
     contest.go();
     await contest.first.hangUp();
     await contest.stage.until('first hears');
@@ -237,7 +237,7 @@ describeFrameworks('Server code that destroys the connection', (framework) => {
   ])(
     '[abort-10] Server code that destroys the connection ends the work: %s',
     async (_, destroy, protocol = 'HTTP/1.1') => {
-      const contest = await Contest.start(framework, destroy, { locks: { protocol } });
+      const contest = await Contest.start(framework, { locks: { protocol } }, destroy);
       await contest.expectHeld();
       contest.go();
       await contest.expectHandedOn();

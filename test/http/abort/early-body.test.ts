@@ -65,21 +65,16 @@ describeFrameworks('A handler that stops reading the body of its request', (fram
     '[early-body-01] A handler that %s keeps its hold when the client leaves, until its own end',
     async (_, read) => {
       const work = gate();
-      const contest = await Contest.opened(
-        framework,
-        async (call, stage) => {
-          const { socket } = call.req;
-          await read(call.req);
-          stage.note('first has read');
-          // The process must live through the listeners of the connection that come after those of the package.
-          socket.once('close', () => stage.note('first closed'));
-          await clientLeaves(stage);
-          await work;
-          call.send('late');
-        },
-        {},
-        upload,
-      );
+      const contest = await Contest.opened(framework, {}, upload, async (call, stage) => {
+        const { socket } = call.req;
+        await read(call.req);
+        stage.note('first has read');
+        // The process must live through the listeners of the connection that come after those of the package.
+        socket.once('close', () => stage.note('first closed'));
+        await clientLeaves(stage);
+        await work;
+        call.send('late');
+      });
       contest.go();
       await contest.stage.until('first has read');
       await contest.expectStillHeld();
@@ -94,25 +89,21 @@ describeFrameworks('A handler that stops reading the body of its request', (fram
 
   it('[early-body-02] Middleware above `traceContext` that stops reading the body hides neither the client’s leaving nor its address', async () => {
     const work = gate();
-    const stage = await ServerStage.start(
-      framework,
-      (app, stage) => {
-        const peek = framework.middleware(async (call, next) => {
-          if (call.req.method === 'POST') for await (const _ of call.req) break;
-          return next();
+    const stage = await ServerStage.start(framework, { bare: true }, (app, stage) => {
+      const peek = framework.middleware(async (call, next) => {
+        if (call.req.method === 'POST') for await (const _ of call.req) break;
+        return next();
+      });
+      app
+        .use(peek)
+        .use(framework.traceContext({ locks: stage.locks, trust: 'internal' }))
+        .route('/first', framework.lockOn('k'), async (call) => {
+          stage.note('first in');
+          await clientLeaves(stage);
+          await work;
+          call.send('late');
         });
-        app
-          .use(peek)
-          .use(framework.traceContext({ locks: stage.locks, trust: 'internal' }))
-          .route('/first', framework.lockOn('k'), async (call) => {
-            stage.note('first in');
-            await clientLeaves(stage);
-            await work;
-            call.send('late');
-          });
-      },
-      { bare: true },
-    );
+    });
     const client = await upload(stage);
     await stage.until('first in');
     await client.hangUp('RST');

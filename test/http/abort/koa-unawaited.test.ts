@@ -16,21 +16,17 @@ async function contest(
   options?: ServerStageOptions,
 ) {
   const work = gate();
-  const stage = await ServerStage.start(
-    framework,
-    (app, stage) => {
-      app.route('/first', middleware(stage), framework.lockOn('k'), async () => {
-        stage.note('first in');
-        await work;
-        stage.note(`first holds: ${getLock('k').isHeld()}`);
-      });
-      app.route('/second', framework.lockOn('k'), (call) => {
-        stage.note('second in');
-        call.send('second');
-      });
-    },
-    options,
-  );
+  const stage = await ServerStage.start(framework, options, (app, stage) => {
+    app.route('/first', middleware(stage), framework.lockOn('k'), async () => {
+      stage.note('first in');
+      await work;
+      stage.note(`first holds: ${getLock('k').isHeld()}`);
+    });
+    app.route('/second', framework.lockOn('k'), (call) => {
+      stage.note('second in');
+      call.send('second');
+    });
+  });
   const first = stage.get('/first', 'first');
   await stage.until('first in');
   const second = stage.get('/second', 'second');

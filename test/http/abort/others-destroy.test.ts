@@ -32,51 +32,47 @@ describeStyles('A connection that is destroyed under a handler', (framework) => 
   const isPlayed = ([name]: readonly [string, string]): boolean => hasStrangers || name !== stranger;
 
   async function start(): Promise<ServerStage> {
-    return ServerStage.start(
-      framework,
-      (app, stage) => {
-        /** As finalhandler does, where an asynchronous handler fails after its answer. */
-        const failLate = ({ req, res }: Call): void => {
-          res.end('early');
-          void stage.until('answered fails').then(() => req.socket.destroy());
-        };
-        app
-          .use(
-            framework.middleware((call, next) => {
-              if (call.req.url === '/stranger') return void call.req.socket.destroy();
-              if (call.req.url === '/stranger/slow')
-                return stage.until('waiting second k').then(() => call.req.socket.destroy());
-              return call.req.url === '/answered/stranger' ? failLate(call) : next();
-            }),
-          )
-          .use(framework.traceContext({ locks: stage.locks }))
-          .route('/work/:id', framework.lockOn('k'), async (call) => {
-            stage.note(`${call.params.id} in`);
-            if (call.params.id === 'first') await clientLeaves(stage);
-            expect(await stage.holder('k')).toBe(call.params.id);
-            stage.note(`${call.params.id} out`);
-            call.send('late');
-          })
-          .route('/answered/traced', failLate)
-          .route('/destroys', ({ req, res }) => {
-            others.push(res);
-            req.socket.destroy();
-          })
-          .route('/fails', (call) => {
-            others.push(call.res);
-            call.res.write('part');
-            // What finalhandler does; others leave the connection to their application.
-            if (framework.style === 'promise' || framework.adapter === 'fastify') call.req.socket.destroy();
-            call.fail(new Error('in the middle'));
-          })
-          .route('/itself/:how', framework.lockOn('k'), async (call) => {
-            stage.note('itself in');
-            (({ request: call.req, response: call.res })[String(call.params.how)] ?? call.req.socket).destroy();
-            if (call.params.how !== 'response') await clientLeaves(stage);
-          });
-      },
-      { bare: true },
-    );
+    return ServerStage.start(framework, { bare: true }, (app, stage) => {
+      /** As finalhandler does, where an asynchronous handler fails after its answer. */
+      const failLate = ({ req, res }: Call): void => {
+        res.end('early');
+        void stage.until('answered fails').then(() => req.socket.destroy());
+      };
+      app
+        .use(
+          framework.middleware((call, next) => {
+            if (call.req.url === '/stranger') return void call.req.socket.destroy();
+            if (call.req.url === '/stranger/slow')
+              return stage.until('waiting second k').then(() => call.req.socket.destroy());
+            return call.req.url === '/answered/stranger' ? failLate(call) : next();
+          }),
+        )
+        .use(framework.traceContext({ locks: stage.locks }))
+        .route('/work/:id', framework.lockOn('k'), async (call) => {
+          stage.note(`${call.params.id} in`);
+          if (call.params.id === 'first') await clientLeaves(stage);
+          expect(await stage.holder('k')).toBe(call.params.id);
+          stage.note(`${call.params.id} out`);
+          call.send('late');
+        })
+        .route('/answered/traced', failLate)
+        .route('/destroys', ({ req, res }) => {
+          others.push(res);
+          req.socket.destroy();
+        })
+        .route('/fails', (call) => {
+          others.push(call.res);
+          call.res.write('part');
+          // What finalhandler does; others leave the connection to their application.
+          if (framework.style === 'promise' || framework.adapter === 'fastify') call.req.socket.destroy();
+          call.fail(new Error('in the middle'));
+        })
+        .route('/itself/:how', framework.lockOn('k'), async (call) => {
+          stage.note('itself in');
+          (({ request: call.req, response: call.res })[String(call.params.how)] ?? call.req.socket).destroy();
+          if (call.params.how !== 'response') await clientLeaves(stage);
+        });
+    });
   }
 
   it.each(endings.filter(isPlayed))(

@@ -57,7 +57,7 @@ function start(
       call.send(`answer to ${currentTrace()?.traceId}`);
     });
   };
-  return Contest.through(framework, build, { ...sent, locks: { bare: true } });
+  return Contest.through(framework, { ...sent, locks: { bare: true } }, build);
 }
 
 /** Shows that the first request holds on until its answer, whatever else was sent meanwhile. */

@@ -41,8 +41,8 @@ describeExpress('A guard beside compression', (framework) => {
     async (place) => {
       const contest = await Contest.through(
         framework,
-        placed(place, (res) => res.send('x'.repeat(10_000))),
         { headers: gzipped, locks: { bare: true } },
+        placed(place, (res) => res.send('x'.repeat(10_000))),
       );
       await contest.expectStillHeld();
       contest.go();
@@ -55,8 +55,8 @@ describeExpress('A guard beside compression', (framework) => {
   it('With compression mounted above traceContext, a client that does not read its answer blocks no other request', async () => {
     const contest = await Contest.through(
       framework,
-      placed('above', (res) => res.send(large)),
       { headers: gzipped, locks: { bare: true } },
+      placed('above', (res) => res.send(large)),
     );
     contest.first.pause();
     contest.go();
@@ -67,8 +67,8 @@ describeExpress('A guard beside compression', (framework) => {
   it('With compression mounted below traceContext, a guard holds until the compressed answer was handed to the connection', async () => {
     const contest = await Contest.through(
       framework,
-      placed('below', (res) => res.send(large)),
       { headers: gzipped, locks: { bare: true } },
+      placed('below', (res) => res.send(large)),
     );
     contest.first.pause();
     contest.go();
@@ -85,8 +85,8 @@ describeExpress('A guard beside compression', (framework) => {
       const clock = new ManualClock();
       const contest = await Contest.through(
         framework,
-        placed('below', (res) => res.send(large)),
         { headers: gzipped, locks: { bare: true, clock, waitMs: Number.POSITIVE_INFINITY } },
+        placed('below', (res) => res.send(large)),
       );
       contest.first.pause();
       contest.go();
@@ -108,12 +108,12 @@ describeExpress('A guard beside compression', (framework) => {
       let response: Response | undefined;
       const contest = await Contest.through(
         framework,
+        { headers: gzipped, locks: { bare: true } },
         placed(place, (res) => {
           response = res;
           res.write('one,');
           res.flush();
         }),
-        { headers: gzipped, locks: { bare: true } },
       );
       contest.go();
       await contest.first.receives(/\r\n\r\n[\s\S]+\r\n/);

@@ -108,21 +108,18 @@ describeFrameworks('Error middleware after a guarded handler has failed', (frame
       ['/first/fails', 500],
       ['/first/nowhere', 404],
     ] as const) {
-      const contest = await Contest.through(
-        framework,
-        (app, work) =>
-          app.mount('/first', (sub) =>
-            sub
-              .use(
-                lockOn('k'),
-                framework.middleware(async (_, next) => {
-                  await work();
-                  return next();
-                }),
-              )
-              .route('/fails', (call) => call.fail(trouble())),
-          ),
-        { path },
+      const contest = await Contest.through(framework, { path }, (app, work) =>
+        app.mount('/first', (sub) =>
+          sub
+            .use(
+              lockOn('k'),
+              framework.middleware(async (_, next) => {
+                await work();
+                return next();
+              }),
+            )
+            .route('/fails', (call) => call.fail(trouble())),
+        ),
       );
       await contest.expectStillHeld();
       contest.go();

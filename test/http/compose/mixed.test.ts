@@ -78,15 +78,12 @@ describe('An application of one framework within one of the other', () => {
   it('[mixed-02] Express in Koa: if Express’s middleware never calls the `next` that Koa awaits, the lock is lost after maxHoldMs, though it has answered', async () => {
     const clock = new ManualClock();
     const answering: RequestHandler = (_, res) => void res.end('answered');
-    const contest = await Contest.through(
-      koa3,
-      (app, work) =>
-        app.route('/first', koa3.lockOn('k'), async ({ req, res }) => {
-          await work();
-          // As koa-connect does.
-          await new Promise((resolve) => answering(req as Request, res as Response, resolve));
-        }),
-      { locks: { clock, waitMs: Number.POSITIVE_INFINITY } },
+    const contest = await Contest.through(koa3, { locks: { clock, waitMs: Number.POSITIVE_INFINITY } }, (app, work) =>
+      app.route('/first', koa3.lockOn('k'), async ({ req, res }) => {
+        await work();
+        // As koa-connect does.
+        await new Promise((resolve) => answering(req as Request, res as Response, resolve));
+      }),
     );
     contest.go();
     await contest.first.receives(/answered/);

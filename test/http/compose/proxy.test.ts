@@ -49,22 +49,18 @@ describeFrameworks('A proxy below a guard', (framework) => {
     options: ThroughOptions = {},
     upstreamEnds: Promise<void> = Promise.resolve(),
   ): Promise<Contest> {
-    return Contest.through(
-      framework,
-      (app, work, stage) => {
-        app.route('/upstream', framework.lockOn('k'), async (call) => {
-          call.detach();
-          call.res.write('one,');
-          await work();
-          call.res.write('two,');
-          await upstreamEnds;
-          stage.note('upstream ends');
-          call.res.end('three.');
-        });
-        app.route('/first', framework.lockOn('k'), (call) => proxy(call, stage));
-      },
-      options,
-    );
+    return Contest.through(framework, options, (app, work, stage) => {
+      app.route('/upstream', framework.lockOn('k'), async (call) => {
+        call.detach();
+        call.res.write('one,');
+        await work();
+        call.res.write('two,');
+        await upstreamEnds;
+        stage.note('upstream ends');
+        call.res.end('three.');
+      });
+      app.route('/first', framework.lockOn('k'), (call) => proxy(call, stage));
+    });
   }
 
   it.each(ways)(

@@ -81,7 +81,7 @@ describeExpress('A guard beside express-session', (framework) => {
 
   it('With sessions mounted above traceContext, a guard holds until the answer, not until the session is saved', async () => {
     const saved = gate();
-    const contest = await Contest.through(framework, placed('above', { saved }), { locks: { bare: true } });
+    const contest = await Contest.through(framework, { locks: { bare: true } }, placed('above', { saved }));
     await contest.expectStillHeld();
     contest.go();
     await contest.expectReleasedOnce();
@@ -93,7 +93,7 @@ describeExpress('A guard beside express-session', (framework) => {
 
   it('With sessions mounted below traceContext, a guard holds until the session is saved', async () => {
     const saved = gate();
-    const contest = await Contest.through(framework, placed('below', { saved }), { locks: { bare: true } });
+    const contest = await Contest.through(framework, { locks: { bare: true } }, placed('below', { saved }));
     contest.go();
     await contest.stage.until('session is being saved');
     await contest.expectStillHeld();
@@ -105,7 +105,7 @@ describeExpress('A guard beside express-session', (framework) => {
 
   it('With sessions mounted below traceContext, a guard holds until the session is saved, though the client has left', async () => {
     const saved = gate();
-    const contest = await Contest.through(framework, placed('below', { saved }), { locks: { bare: true } });
+    const contest = await Contest.through(framework, { locks: { bare: true } }, placed('below', { saved }));
     contest.go();
     await contest.stage.until('session is being saved');
     await contest.first.hangUp('RST');
@@ -120,7 +120,7 @@ describeExpress('A guard beside express-session', (framework) => {
       const saved = gate();
       saved.open();
       const error = new Error('disk full');
-      const contest = await Contest.through(framework, placed(place, { saved, error }), { locks: { bare: true } });
+      const contest = await Contest.through(framework, { locks: { bare: true } }, placed(place, { saved, error }));
       contest.go();
       await contest.expectReleasedOnce();
       await contest.expectAnswer(/the answer$/);
@@ -140,27 +140,24 @@ describeExpress('A guard beside express-session', (framework) => {
       }),
     );
     const cookie = (await login.get('/login')).headers['set-cookie']?.[0]?.split(';')[0];
-    const contest = await Contest.through(
-      framework,
-      (app, work, stage) =>
-        app
-          .use(sessions)
-          .use(
-            framework.middleware((_, next) => {
-              stage.note(`context ${currentTrace()?.traceId}`);
-              return next();
-            }),
-          )
-          .route(
-            '/first',
-            lockOn((req) => ((req.session as { user?: string }).user === 'u' ? 'k' : undefined)),
-            async (call) => {
-              stage.note(`context of the handler ${currentTrace()?.traceId}`);
-              await getLock('k').run(work);
-              call.send('first');
-            },
-          ),
-      { headers: [`Cookie: ${cookie}`] },
+    const contest = await Contest.through(framework, { headers: [`Cookie: ${cookie}`] }, (app, work, stage) =>
+      app
+        .use(sessions)
+        .use(
+          framework.middleware((_, next) => {
+            stage.note(`context ${currentTrace()?.traceId}`);
+            return next();
+          }),
+        )
+        .route(
+          '/first',
+          lockOn((req) => ((req.session as { user?: string }).user === 'u' ? 'k' : undefined)),
+          async (call) => {
+            stage.note(`context of the handler ${currentTrace()?.traceId}`);
+            await getLock('k').run(work);
+            call.send('first');
+          },
+        ),
     );
     // That the context is lost on the way is what this is about.
     contest.stage.expectOrder('context undefined', 'context of the handler first', 'first in');

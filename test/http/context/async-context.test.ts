@@ -137,15 +137,11 @@ describeFrameworks('The request’s own context', (framework) => {
   it.each(['above', 'below'])(
     'cls-rtracer’s own middleware, mounted %s, has the same id: that of traceContext',
     async (place) => {
-      const stage = await ServerStage.start(
-        framework,
-        (app, stage) => {
-          const ours = framework.traceContext({ locks: stage.locks });
-          app.use(...(place === 'above' ? [framework.rtracer(), ours] : [ours]));
-          app.route('/x', lockOn('k'), async (call) => call.send({ ...(await whoAmI()), hold: pathOf(call.lock) }));
-        },
-        { bare: true },
-      );
+      const stage = await ServerStage.start(framework, { bare: true }, (app, stage) => {
+        const ours = framework.traceContext({ locks: stage.locks });
+        app.use(...(place === 'above' ? [framework.rtracer(), ours] : [ours]));
+        app.route('/x', lockOn('k'), async (call) => call.send({ ...(await whoAmI()), hold: pathOf(call.lock) }));
+      });
       const { body, headers } = await stage.get('/x', 'mine');
       expect(body).toEqual({ ...all('mine'), hold: 'mine' });
       expect(headers['x-trace-id']).toBe('mine');

@@ -39,14 +39,11 @@ describeFrameworks('traceContext below cls-rtracer', (framework) => {
     expect(body).toEqual({ inner: expect.stringMatching(/^[\da-f]{32}$/), own: 'outer' });
     expect(warn).not.toHaveBeenCalled();
 
-    const below = await ServerStage.start(
-      framework,
-      (app, stage) =>
-        app
-          .use(framework.rtracer())
-          .use(framework.traceContext({ locks: stage.locks }))
-          .route('/x', (call) => call.send({})),
-      { bare: true },
+    const below = await ServerStage.start(framework, { bare: true }, (app, stage) =>
+      app
+        .use(framework.rtracer())
+        .use(framework.traceContext({ locks: stage.locks }))
+        .route('/x', (call) => call.send({})),
     );
     await below.get('/x');
     await below.get('/x');

@@ -15,10 +15,8 @@ describeFrameworks('traceContext', (framework) => {
   afterEach(ServerStage.endAll);
 
   it('A guard without traceContext answers 500 and locks nothing', async () => {
-    const stage = await ServerStage.start(
-      framework,
-      (app, stage) => codeAsBody(app).route('/x', lockOn('k'), () => stage.note('in')),
-      { bare: true },
+    const stage = await ServerStage.start(framework, { bare: true }, (app, stage) =>
+      codeAsBody(app).route('/x', lockOn('k'), () => stage.note('in')),
     );
     const { status, body } = await stage.get('/x');
     expect({ status, body }).toEqual({ status: 500, body: { code: 'ERR_LOCK_SCOPE' } });
@@ -26,13 +24,10 @@ describeFrameworks('traceContext', (framework) => {
   });
 
   it('traceContext without `locks`, beside a `Locks` that nobody configured, is an error and no lock in memory', async () => {
-    const stage = await ServerStage.start(
-      framework,
-      (app, stage) =>
-        codeAsBody(app)
-          .use(traceContext())
-          .route('/x', lockOn('k'), () => stage.note('in')),
-      { bare: true },
+    const stage = await ServerStage.start(framework, { bare: true }, (app, stage) =>
+      codeAsBody(app)
+        .use(traceContext())
+        .route('/x', lockOn('k'), () => stage.note('in')),
     );
     const { status, body } = await stage.get('/x');
     expect({ status, body }).toEqual({ status: 500, body: { code: 'ERR_LOCK_CONFIG' } });
@@ -84,13 +79,10 @@ describeFrameworks('traceContext', (framework) => {
 
   it('A job within a request sends on what the request received: header and signature', async () => {
     const trust = { secrets: ['a-secret-that-all-services-have-in-common'], audience: 'stock' };
-    const stage = await ServerStage.start(
-      framework,
-      (app, stage) =>
-        app
-          .use(traceContext({ locks: stage.locks, headerName: 'X-Own-Id', trust }))
-          .route('/x', async (call) => call.send(await runInTrace(() => traceHeaders()))),
-      { bare: true },
+    const stage = await ServerStage.start(framework, { bare: true }, (app, stage) =>
+      app
+        .use(traceContext({ locks: stage.locks, headerName: 'X-Own-Id', trust }))
+        .route('/x', async (call) => call.send(await runInTrace(() => traceHeaders()))),
     );
     const { body, headers } = await stage.get('/x', 'not-this');
     expect(body).toEqual({
@@ -101,23 +93,18 @@ describeFrameworks('traceContext', (framework) => {
   });
 
   it('traceContext reads and returns the header that it is given', async () => {
-    const stage = await ServerStage.start(
-      framework,
-      (app) => app.route('/x', (call) => call.send({ trace: currentTrace()?.traceId })),
-      { headerName: 'X-Request-Id' },
+    const stage = await ServerStage.start(framework, { headerName: 'X-Request-Id' }, (app) =>
+      app.route('/x', (call) => call.send({ trace: currentTrace()?.traceId })),
     );
     const { body, headers } = await stage.get('/x', 'not-this', { 'x-request-id': 'this' });
     expect([body.trace, headers['x-request-id'], headers['x-trace-id']]).toEqual(['this', 'this', undefined]);
   });
 
   it('The header name of traceContext overrides that of its `locks`', async () => {
-    const stage = await ServerStage.start(
-      framework,
-      (app, stage) =>
-        app
-          .use(traceContext({ locks: stage.locks, headerName: 'X-Own-Id' }))
-          .route('/x', (call) => call.send(traceHeaders())),
-      { bare: true, headerName: 'X-Request-Id' },
+    const stage = await ServerStage.start(framework, { bare: true, headerName: 'X-Request-Id' }, (app, stage) =>
+      app
+        .use(traceContext({ locks: stage.locks, headerName: 'X-Own-Id' }))
+        .route('/x', (call) => call.send(traceHeaders())),
     );
     const { body, headers } = await stage.get('/x', 'not-this', { 'x-own-id': 'this', 'x-request-id': 'nor-this' });
     expect([body, headers['x-own-id'], headers['x-request-id']]).toEqual([
@@ -129,14 +116,11 @@ describeFrameworks('traceContext', (framework) => {
 
   it('The abortGraceMs of traceContext overrides that of its `locks`', async () => {
     const clock = new ManualClock();
-    const stage = await ServerStage.start(
-      framework,
-      (app, stage) =>
-        app.use(traceContext({ locks: stage.locks, abortGraceMs: 4_000 })).route('/x', lockOn('k'), async () => {
-          await clientLeaves(stage);
-          await new Promise(() => {});
-        }),
-      { bare: true, abortGraceMs: 1_000, clock },
+    const stage = await ServerStage.start(framework, { bare: true, abortGraceMs: 1_000, clock }, (app, stage) =>
+      app.use(traceContext({ locks: stage.locks, abortGraceMs: 4_000 })).route('/x', lockOn('k'), async () => {
+        await clientLeaves(stage);
+        await new Promise(() => {});
+      }),
     );
     const client = (await stage.connect()).request({ path: '/x', trace: 'first' });
     await stage.until('granted first k');
@@ -208,10 +192,8 @@ describeFrameworks('traceContext', (framework) => {
       call.res.write('begun, ');
       return next();
     });
-    const stage = await ServerStage.start(
-      framework,
-      (app, stage) => app.use(begins, traceContext({ locks: stage.locks })).route('/x', lockOn('k'), endLocked),
-      { bare: true },
+    const stage = await ServerStage.start(framework, { bare: true }, (app, stage) =>
+      app.use(begins, traceContext({ locks: stage.locks })).route('/x', lockOn('k'), endLocked),
     );
     expect((await stage.get('/x')).text).toBe('begun, true');
     await stage.free('k');
@@ -223,10 +205,8 @@ describeFrameworks('traceContext', (framework) => {
       call.res.end('answered');
       return next();
     });
-    const stage = await ServerStage.start(
-      framework,
-      (app, stage) => app.use(answers, traceContext({ locks: stage.locks })).route('/x', lockOn('k'), endLocked),
-      { bare: true },
+    const stage = await ServerStage.start(framework, { bare: true }, (app, stage) =>
+      app.use(answers, traceContext({ locks: stage.locks })).route('/x', lockOn('k'), endLocked),
     );
     const client = await stage.connect();
     await client.request({ path: '/x' }).receives(/answered/);

@@ -22,19 +22,15 @@ async function begin(
   guard?: GuardOptions,
 ): Promise<{ stage: ServerStage; work: Gate }> {
   const work = gate();
-  const stage = await ServerStage.start(
-    framework,
-    (app, stage) => {
-      app.route('/order', framework.lockOn('k', guard), async (call) => {
-        stage.note('in');
-        call.lock?.signal.addEventListener('abort', () => stage.note('told'));
-        await work;
-        call.send(call.lock?.isHeld() ? 'done' : 'lost', call.lock?.isHeld() ? 200 : 503);
-      });
-      app.route('/health', (call) => call.send('well'));
-    },
-    options,
-  );
+  const stage = await ServerStage.start(framework, options, (app, stage) => {
+    app.route('/order', framework.lockOn('k', guard), async (call) => {
+      stage.note('in');
+      call.lock?.signal.addEventListener('abort', () => stage.note('told'));
+      await work;
+      call.send(call.lock?.isHeld() ? 'done' : 'lost', call.lock?.isHeld() ? 200 : 503);
+    });
+    app.route('/health', (call) => call.send('well'));
+  });
   return { stage, work };
 }
 
@@ -250,7 +246,7 @@ describe('closeServer', () => {
         await work;
         call.send('late');
       });
-    const stage = await ServerStage.start(bare, build, { clock });
+    const stage = await ServerStage.start(bare, { clock }, build);
     const client = (await stage.connect()).request({ path: '/report' });
     await stage.until('in');
     const isClosed = close(stage, 4_000);

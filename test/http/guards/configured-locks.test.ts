@@ -14,15 +14,12 @@ describeStyles('A configured Locks that is replaced', (framework) => {
   it('A newly configured Locks serves later requests and jobs alike, and running ones end with the one that they began with', async () => {
     const [go, entered] = [gate(), [gate(), gate()]];
     let count = 0;
-    const stage = await ServerStage.start(
-      framework,
-      (app) =>
-        app.use(traceContext()).route('/x', lockOn('k'), async (call) => {
-          entered[count++]?.open();
-          await go;
-          call.send({ isHeld: call.lock?.isHeld(), count: await lock.run('k', () => count) });
-        }),
-      { bare: true },
+    const stage = await ServerStage.start(framework, { bare: true }, (app) =>
+      app.use(traceContext()).route('/x', lockOn('k'), async (call) => {
+        entered[count++]?.open();
+        await go;
+        call.send({ isHeld: call.lock?.isHeld(), count: await lock.run('k', () => count) });
+      }),
     );
     const first = configureLocks();
     try {

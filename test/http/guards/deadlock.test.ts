@@ -48,7 +48,7 @@ describeStyles('A deadlock of requests', (framework) => {
     async (_, headers, edges) => {
       const store = new FakeStore(systemClock);
       const build = (app: App): App => app.route('/x', framework.lockOn('key'), (call) => call.send('in'));
-      const stage = await ServerStage.start(framework, build, { store });
+      const stage = await ServerStage.start(framework, { store }, build);
       const answer = await runInTrace(
         async () => {
           const hold = await lock.acquire('key');

@@ -35,11 +35,11 @@ describeStyles('failOpen on Redis', (framework) => {
     const failedOpen: LockEvents['failedOpen'][] = [];
     const stage = await ServerStage.start(
       framework,
+      { store: new RedisStore({ client }), storeTimeoutMs: 500 },
       (app) =>
         app.route('/x', framework.lockOn('k', { failOpen: true }), (call) =>
           call.send({ isHeld: call.lock?.isHeld() ?? false }),
         ),
-      { store: new RedisStore({ client }), storeTimeoutMs: 500 },
     );
     stage.locks.on('failedOpen', (event) => failedOpen.push(event));
     expect((await stage.get('/x', 'before')).body).toEqual({ isHeld: true });

@@ -323,7 +323,7 @@ async function serving(
       .route('/lost', lockOn('k'), lose, lockOn('k', guard), enter)
       .route('/asks', lockOn(ask, guard), enter);
   };
-  const stage = await ServerStage.start(framework, build, { clock, store, ...options });
+  const stage = await ServerStage.start(framework, { clock, store, ...options }, build);
   const acquire = store.acquire.bind(store);
   store.acquire = (request, terms) => {
     stage.note('acquire');

@@ -119,44 +119,40 @@ async function serving(
   const { lockOn, middleware } = framework;
   const [go, finish] = [gate(), gate()];
   const store = new FakeStore(clock);
-  const stage = await ServerStage.start(
-    framework,
-    (app, stage) => {
-      const watch = middleware(({ req, res }, next) => {
-        res.once('close', () => stage.note(`closed ${req.headers['x-trace-id']}`));
-        return next();
-      });
-      app.route('/b', lockOn('b'), async (call) => {
-        stage.note('first in');
-        await go;
-        call.send('b');
-      });
-      app.route('/c', lockOn('c'), async (call) => {
-        stage.note('later in');
-        await finish;
-        call.send('c');
-      });
-      app.route(
-        '/large',
-        watch,
-        lockOn(() => ['c', 'a', 'b'], guard),
-        (call) => {
-          call.detach();
-          call.res.end(Buffer.alloc(largeBytes));
-          stage.note('all answered');
-        },
-      );
-      app.route(
-        '/all',
-        watch,
-        lockOn(() => ['c', 'a', 'b', 'a'], guard),
-        (call) => {
-          stage.note('all in');
-          call.send([...(call.locks?.keys() ?? [])]);
-        },
-      );
-    },
-    { ...options, clock, store },
-  );
+  const stage = await ServerStage.start(framework, { ...options, clock, store }, (app, stage) => {
+    const watch = middleware(({ req, res }, next) => {
+      res.once('close', () => stage.note(`closed ${req.headers['x-trace-id']}`));
+      return next();
+    });
+    app.route('/b', lockOn('b'), async (call) => {
+      stage.note('first in');
+      await go;
+      call.send('b');
+    });
+    app.route('/c', lockOn('c'), async (call) => {
+      stage.note('later in');
+      await finish;
+      call.send('c');
+    });
+    app.route(
+      '/large',
+      watch,
+      lockOn(() => ['c', 'a', 'b'], guard),
+      (call) => {
+        call.detach();
+        call.res.end(Buffer.alloc(largeBytes));
+        stage.note('all answered');
+      },
+    );
+    app.route(
+      '/all',
+      watch,
+      lockOn(() => ['c', 'a', 'b', 'a'], guard),
+      (call) => {
+        stage.note('all in');
+        call.send([...(call.locks?.keys() ?? [])]);
+      },
+    );
+  });
   return { stage, store, go, finish };
 }

@@ -125,20 +125,16 @@ describeStyles('a guard hints at mistakes:', (framework) => {
 
   it("With `reentrant: false` as the default, an acquire on its guard's key fails at once, until both say `reentrant: 'trace'`", async () => {
     const errors: unknown[] = [];
-    const stage = await ServerStage.start(
-      framework,
-      (app) => {
-        for (const reentrant of [undefined, 'trace'] as const)
-          app.route(`/${reentrant}`, lockOn('k', { reentrant }), async (call) => {
-            for (const ofCode of [undefined, 'trace'] as const)
-              await getLock('k', { reentrant: ofCode })
-                .run(() => {})
-                .catch((error: Error) => errors.push(error.message));
-            call.send('in');
-          });
-      },
-      { reentrant: false },
-    );
+    const stage = await ServerStage.start(framework, { reentrant: false }, (app) => {
+      for (const reentrant of [undefined, 'trace'] as const)
+        app.route(`/${reentrant}`, lockOn('k', { reentrant }), async (call) => {
+          for (const ofCode of [undefined, 'trace'] as const)
+            await getLock('k', { reentrant: ofCode })
+              .run(() => {})
+              .catch((error: Error) => errors.push(error.message));
+          call.send('in');
+        });
+    });
     await stage.get('/undefined');
     expect(errors.splice(0)).toEqual([
       expect.stringMatching(/both have `reentrant: false`.* give both `reentrant: 'trace'`$/),

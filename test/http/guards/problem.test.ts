@@ -181,7 +181,7 @@ describeFrameworks('a guard’s refusal', (framework) => {
   async function refused(refusal: Refusal, guard: GuardOptions, environment: string): Promise<Response> {
     process.env.NODE_ENV = environment;
     const answered = gate();
-    const stage = await ServerStage.start(framework, (app) => refusal.build(app, framework, guard), refusal.options);
+    const stage = await ServerStage.start(framework, refusal.options, (app) => refusal.build(app, framework, guard));
     const obstruction = await refusal.obstruct?.(stage, answered);
     const response = await stage.get('/x', requester);
     answered.open();

@@ -33,21 +33,17 @@ describeStyles('a guard on Redis', (framework) => {
 
   /** A server as in a process of its own: its own `Locks`, on the one Redis. */
   async function serve(work: Gate, extend: (app: App, stage: ServerStage) => unknown = () => {}): Promise<ServerStage> {
-    return ServerStage.start(
-      framework,
-      (app, stage) => {
-        extend(app, stage);
-        app.route('/:who', lockOn('k', { waitMs: 5_000 }), async (call) => {
-          const { who } = call.params;
-          stage.note(`${who} in`);
-          const inner = await getLock('k').run((hold) => hold.fence);
-          if (who === 'first') await work;
-          stage.note(`${who} out`);
-          call.send({ isSame: inner === call.lock?.fence, fence: inner });
-        });
-      },
-      { store: new RedisStore({ client }) },
-    );
+    return ServerStage.start(framework, { store: new RedisStore({ client }) }, (app, stage) => {
+      extend(app, stage);
+      app.route('/:who', lockOn('k', { waitMs: 5_000 }), async (call) => {
+        const { who } = call.params;
+        stage.note(`${who} in`);
+        const inner = await getLock('k').run((hold) => hold.fence);
+        if (who === 'first') await work;
+        stage.note(`${who} out`);
+        call.send({ isSame: inner === call.lock?.fence, fence: inner });
+      });
+    });
   }
 
   it('A guard on Redis excludes the requests of two servers from each other, and hands over with the answer', async () => {

@@ -122,22 +122,19 @@ async function held(
 ): Promise<{ stage: ServerStage; end: () => Promise<void> }> {
   const { lockOn } = framework;
   const [taken, over] = [gate(), gate()];
-  const stage = await ServerStage.start(
-    framework,
-    (app, stage) =>
-      app
-        .route('/k', lockOn('k', guard), (call) => {
-          stage.note('in');
-          call.send('k');
-        })
-        .route('/k/stays', lockOn('k', guard), async (call) => {
-          stage.note('second in');
-          await stage.until('go');
-          call.send('k');
-        })
-        .route('/other', lockOn('other', guard), (call) => call.send('other'))
-        .route('/tries', lockOn('k', { waitMs: 0 }), (call) => call.send('k')),
-    options,
+  const stage = await ServerStage.start(framework, options, (app, stage) =>
+    app
+      .route('/k', lockOn('k', guard), (call) => {
+        stage.note('in');
+        call.send('k');
+      })
+      .route('/k/stays', lockOn('k', guard), async (call) => {
+        stage.note('second in');
+        await stage.until('go');
+        call.send('k');
+      })
+      .route('/other', lockOn('other', guard), (call) => call.send('other'))
+      .route('/tries', lockOn('k', { waitMs: 0 }), (call) => call.send('k')),
   );
   const job = runInTrace(
     async () => {

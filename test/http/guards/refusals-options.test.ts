@@ -19,21 +19,18 @@ describeStyles('the options of a guard that refuses', (framework) => {
   afterEach(ServerStage.endAll);
 
   const start = (guard: GuardOptions, options?: ServerStageOptions, key: (call: Call) => string = () => 'k') =>
-    ServerStage.start(
-      framework,
-      (app, stage) =>
-        app.route(
-          '/x',
-          framework.lockOn((call) => {
-            stage.note('key');
-            return key(call);
-          }, guard),
-          (call) => {
-            stage.note('in');
-            call.send({ key: call.lock?.key ?? null });
-          },
-        ),
-      options,
+    ServerStage.start(framework, options, (app, stage) =>
+      app.route(
+        '/x',
+        framework.lockOn((call) => {
+          stage.note('key');
+          return key(call);
+        }, guard),
+        (call) => {
+          stage.note('in');
+          call.send({ key: call.lock?.key ?? null });
+        },
+      ),
     );
 
   /** The answer while another trace holds the key. */

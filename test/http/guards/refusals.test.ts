@@ -116,11 +116,8 @@ describeFrameworks('a refusal', (framework) => {
   it.each([true, false])(
     'A failed store gives a 503 that shows nothing of it (in production: %s)',
     async (isProduction) => {
-      const stage = await ServerStage.start(
-        framework,
-        (app, stage) =>
-          (isProduction ? app.inProduction() : app).route('/x', lockOn(secretKey), () => stage.note('in')),
-        { store: failingStore() },
+      const stage = await ServerStage.start(framework, { store: failingStore() }, (app, stage) =>
+        (isProduction ? app.inProduction() : app).route('/x', lockOn(secretKey), () => stage.note('in')),
       );
       const log = jest.spyOn(console, 'error').mockImplementation(() => stage.note('logged'));
       const { status, headers, text } = await stage.get('/x', owner);
@@ -136,10 +133,8 @@ describeFrameworks('a refusal', (framework) => {
   );
 
   it('A failed store shows no message with sendProblem either', async () => {
-    const stage = await ServerStage.start(
-      framework,
-      (app) => app.route('/x', lockOn(secretKey, { handler: 'problem' }), () => {}),
-      { store: failingStore() },
+    const stage = await ServerStage.start(framework, { store: failingStore() }, (app) =>
+      app.route('/x', lockOn(secretKey, { handler: 'problem' }), () => {}),
     );
     const { status, text } = await stage.get('/x', owner);
     expect(status).toBe(503);
@@ -193,27 +188,23 @@ async function holding(
   { guardOfHolder, locks, extend = () => {} }: Setting = {},
 ): Promise<{ stage: ServerStage; go: Gate; first: Promise<Response> }> {
   const go = gate();
-  const stage = await ServerStage.start(
-    framework,
-    (app, stage) => {
-      extend(app);
-      app.route(
-        '/first',
-        framework.lockOn(() => secretKey, guardOfHolder),
-        async (call) => {
-          stage.note('first in');
-          await go;
-          call.send('first');
-        },
-      );
-      app.route(
-        '/second',
-        framework.lockOn(() => secretKey, guard),
-        (call) => call.send('second'),
-      );
-    },
-    locks,
-  );
+  const stage = await ServerStage.start(framework, locks, (app, stage) => {
+    extend(app);
+    app.route(
+      '/first',
+      framework.lockOn(() => secretKey, guardOfHolder),
+      async (call) => {
+        stage.note('first in');
+        await go;
+        call.send('first');
+      },
+    );
+    app.route(
+      '/second',
+      framework.lockOn(() => secretKey, guard),
+      (call) => call.send('second'),
+    );
+  });
   const first = stage.get('/first', owner);
   await stage.until('first in');
   return { stage, go, first };

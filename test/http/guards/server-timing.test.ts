@@ -13,10 +13,14 @@ describeFrameworks('Server-Timing', (framework) => {
   afterEach(ServerStage.endAll);
 
   const start = (build: (app: App) => unknown, options: ServerStageOptions = {}, serverTiming = true) =>
-    ServerStage.start(framework, (app, stage) => build(app.use(traceContext({ locks: stage.locks, serverTiming }))), {
-      ...options,
-      bare: true,
-    });
+    ServerStage.start(
+      framework,
+      {
+        ...options,
+        bare: true,
+      },
+      (app, stage) => build(app.use(traceContext({ locks: stage.locks, serverTiming }))),
+    );
   const timingOf = (response: { headers: Record<string, string> }) => response.headers['server-timing'];
 
   it('Server-Timing shows how long the guards of a request waited in all, without a key', async () => {

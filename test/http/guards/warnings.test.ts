@@ -103,7 +103,7 @@ describeStyles('Set-up', (framework) => {
   });
 
   const start = (options: ServerStageOptions) =>
-    ServerStage.start(framework, (app) => app.route('/x', framework.lockOn('k'), (call) => call.send('in')), options);
+    ServerStage.start(framework, options, (app) => app.route('/x', framework.lockOn('k'), (call) => call.send('in')));
 
   it('A guard without traceContext warns once and refuses its requests: no owner is invented', async () => {
     const stage = await start({ bare: true });
@@ -138,11 +138,8 @@ describeStyles('An event stream', (framework) => {
   afterEach(ServerStage.endAll);
 
   const start = (guard: GuardOptions | undefined, handler: Handler): Promise<ServerStage> =>
-    ServerStage.start(
-      framework,
-      (app) => app.route('/x', ...(guard === undefined ? [] : [lockOn('k', guard)]), (call) => handler(call)),
-      // A stream whose handler never ends it gives its lock back at once when the client leaves.
-      { abortGraceMs: 0 },
+    ServerStage.start(framework, { abortGraceMs: 0 }, (app) =>
+      app.route('/x', ...(guard === undefined ? [] : [lockOn('k', guard)]), (call) => handler(call)),
     );
 
   const byWriting: Handler = ({ res, detach }) => {

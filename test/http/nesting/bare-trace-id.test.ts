@@ -23,20 +23,15 @@ async function pairOf(
   bareTraceId: 'owner' | 'branch',
 ): Promise<{ caller: ServerStage; entered: LockEvents['entered'][] }> {
   const entered: LockEvents['entered'][] = [];
-  const service = await start(
-    (app, { locks }) => {
-      locks.on('entered', (event) => void entered.push(event));
-      app.route('/x', async (call) => call.send([(await lock.tryAcquire('k'))?.fence ?? null]));
-    },
-    { bareTraceId },
-  );
-  const caller = await start(
-    (app) =>
-      app.route('/x', lockOn('k'), async (call) => {
-        const [below] = await called<[number | null]>(service, '/x', byHand());
-        call.send({ fence: call.lock?.fence, below });
-      }),
-    { bareTraceId },
+  const service = await start({ bareTraceId }, (app, { locks }) => {
+    locks.on('entered', (event) => void entered.push(event));
+    app.route('/x', async (call) => call.send([(await lock.tryAcquire('k'))?.fence ?? null]));
+  });
+  const caller = await start({ bareTraceId }, (app) =>
+    app.route('/x', lockOn('k'), async (call) => {
+      const [below] = await called<[number | null]>(service, '/x', byHand());
+      call.send({ fence: call.lock?.fence, below });
+    }),
   );
   return { caller, entered };
 }
@@ -45,18 +40,15 @@ async function pairOf(
 async function slowService(start: StartService, bareTraceId: 'owner' | 'branch') {
   const go = gate();
   const entered: boolean[] = [];
-  const service = await start(
-    (app, stage) => {
-      stage.locks.on('waiting', () => stage.note('waits'));
-      stage.locks.on('entered', ({ isOverlap }) => void entered.push(isOverlap));
-      app.route('/x', lockOn('k'), async (call) => {
-        stage.note('in');
-        await go;
-        call.send({});
-      });
-    },
-    { bareTraceId },
-  );
+  const service = await start({ bareTraceId }, (app, stage) => {
+    stage.locks.on('waiting', () => stage.note('waits'));
+    stage.locks.on('entered', ({ isOverlap }) => void entered.push(isOverlap));
+    app.route('/x', lockOn('k'), async (call) => {
+      stage.note('in');
+      await go;
+      call.send({});
+    });
+  });
   return { go, service, entered, call: () => called(service, '/x', { 'X-Trace-Id': 'labelled' }) };
 }
 
@@ -135,17 +127,14 @@ describeServices('Two holds under one bare trace id', (start) => {
 
   it('Two acquires of one request that are granted together by a stranger’s release are not said to overlap', async () => {
     const entered: boolean[] = [];
-    const service = await start(
-      (app, stage) => {
-        stage.locks.on('waiting', () => stage.note('waits'));
-        stage.locks.on('entered', ({ isOverlap }) => void entered.push(isOverlap));
-        app.route('/x', async (call) => {
-          await Promise.all([lock.acquire('k'), lock.acquire('k')]);
-          call.send({});
-        });
-      },
-      { bareTraceId: 'owner' },
-    );
+    const service = await start({ bareTraceId: 'owner' }, (app, stage) => {
+      stage.locks.on('waiting', () => stage.note('waits'));
+      stage.locks.on('entered', ({ isOverlap }) => void entered.push(isOverlap));
+      app.route('/x', async (call) => {
+        await Promise.all([lock.acquire('k'), lock.acquire('k')]);
+        call.send({});
+      });
+    });
     let reply: Promise<unknown> | undefined;
     await asStranger(service, async () => {
       reply = called(service, '/x', { 'X-Trace-Id': 'labelled' });

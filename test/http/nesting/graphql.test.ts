@@ -106,15 +106,12 @@ describeServices('Fields of one GraphQL query', (start: StartService) => {
     onStart: (stage: ServerStage) => void = () => {},
   ): Promise<ServerStage> {
     const [plain, guarded] = [await serve(resolvers), await serve(resolvers)];
-    return start(
-      (app, stage) => {
-        onStart(stage);
-        app
-          .mount('/plain', (sub) => sub.use(...plain))
-          .mount('/guarded', (sub) => sub.use(express5.lockOn('account'), ...guarded));
-      },
-      { framework: express5 },
-    );
+    return start({ framework: express5 }, (app, stage) => {
+      onStart(stage);
+      app
+        .mount('/plain', (sub) => sub.use(...plain))
+        .mount('/guarded', (sub) => sub.use(express5.lockOn('account'), ...guarded));
+    });
   }
 
   it.each(rows)('Two fields take turns, and nested calls enter, in $name $way', async ({ serve, path }) => {

@@ -30,17 +30,13 @@ async function outcome(
   options: ServerStageOptions = {},
 ): Promise<{ trace: string; owner: string; refusals: unknown[] }> {
   const refusals: unknown[] = [];
-  const stage = await ServerStage.start(
-    bare,
-    (app, { locks }) => {
-      locks.on('headerRefused', ({ reason }) => void refusals.push(reason));
-      app.route('/x', async (call) => {
-        const hold = await lock.acquire('k');
-        call.send({ trace: currentTrace()?.traceId, owner: pathOf(hold) });
-      });
-    },
-    options,
-  );
+  const stage = await ServerStage.start(bare, options, (app, { locks }) => {
+    locks.on('headerRefused', ({ reason }) => void refusals.push(reason));
+    app.route('/x', async (call) => {
+      const hold = await lock.acquire('k');
+      call.send({ trace: currentTrace()?.traceId, owner: pathOf(hold) });
+    });
+  });
   const reply = await called<{ trace: string; owner: string }>(stage, '/x', headers);
   return { ...reply, refusals };
 }

@@ -100,14 +100,12 @@ describeServices('A call that is made again after a timeout', (start) => {
   it.each(calls)('Attempts that a proxy repeats wait for each other, for %s', async (_, path) => {
     const bank = new Bank();
     await bank.start(start);
-    const proxy = await start(
-      (app) =>
-        app.route('/charge', async (call) => {
-          const all = Object.entries(call.req.headers) as [string, string][];
-          const passedOn = Object.fromEntries(all.filter(([name]) => name.startsWith('x-trace')));
-          call.send(await bank.chargedTwice(path, () => passedOn));
-        }),
-      { bare: true },
+    const proxy = await start({ bare: true }, (app) =>
+      app.route('/charge', async (call) => {
+        const all = Object.entries(call.req.headers) as [string, string][];
+        const passedOn = Object.fromEntries(all.filter(([name]) => name.startsWith('x-trace')));
+        call.send(await bank.chargedTwice(path, () => passedOn));
+      }),
     );
     const shop = await start((app) =>
       app.route('/order', async (call) => call.send(await called(proxy, '/charge', traceHeaders()))),

@@ -37,20 +37,17 @@ async function startTrpc(start: StartService, account: Account, traces: unknown[
       return refused === undefined ? {} : { headers: refused.headers };
     },
   });
-  return start(
-    (app, stage) => {
-      account.watch(stage);
-      const counted = express5.middleware((call, next) => {
-        stage.note('request');
-        traces.push(call.req.headers['x-trace-id']);
-        return next();
-      });
-      app
-        .mount('/plain', (sub) => sub.use(counted, procedures))
-        .mount('/guarded', (sub) => sub.use(counted, express5.lockOn('account'), procedures));
-    },
-    { framework: express5 },
-  );
+  return start({ framework: express5 }, (app, stage) => {
+    account.watch(stage);
+    const counted = express5.middleware((call, next) => {
+      stage.note('request');
+      traces.push(call.req.headers['x-trace-id']);
+      return next();
+    });
+    app
+      .mount('/plain', (sub) => sub.use(counted, procedures))
+      .mount('/guarded', (sub) => sub.use(counted, express5.lockOn('account'), procedures));
+  });
 }
 
 function clientOf({ port }: ServerStage, path: string, headers: () => Record<string, string> = () => ({})) {
@@ -85,12 +82,10 @@ describeServices('Procedures of one tRPC batch', (start) => {
     const account = new Account();
     const service = await startTrpc(start, account);
     const { client } = clientOf(service, '/plain', () => traceHeaders());
-    const shop = await start(
-      (app) =>
-        app.route('/order', express5.lockOn('account'), async (call) =>
-          call.send(await Promise.all([client.charge.mutate(), client.charge.mutate()])),
-        ),
-      { framework: express5 },
+    const shop = await start({ framework: express5 }, (app) =>
+      app.route('/order', express5.lockOn('account'), async (call) =>
+        call.send(await Promise.all([client.charge.mutate(), client.charge.mutate()])),
+      ),
     );
     expect((await called<number[]>(shop, '/order')).sort()).toEqual([980, 990]);
     expect(service.count('request')).toBe(1);

@@ -44,24 +44,20 @@ describe.each(stages)('A stream that is gone, on %s (%s)', (protocol, _, framewo
 
   it('[http2-gone-02] A request whose stream was gone before traceContext saw it gets no lock', async () => {
     const slow = gate();
-    const stage = await ServerStage.start(
-      framework,
-      (app, stage) => {
-        const wait = framework.middleware(async (call, next) => {
-          call.res.once('close', () => stage.note('gone'));
-          stage.note('comes');
-          await slow;
-          return next();
-        });
-        app.route('/late', wait, framework.traceContext({ locks: stage.locks }), framework.lockOn('k'), () =>
-          stage.note('late in'),
-        );
-        app.route('/before', framework.traceContext({ locks: stage.locks }), framework.lockOn('warm'), (call) =>
-          call.send('subscribed'),
-        );
-      },
-      { bare: true, protocol },
-    );
+    const stage = await ServerStage.start(framework, { bare: true, protocol }, (app, stage) => {
+      const wait = framework.middleware(async (call, next) => {
+        call.res.once('close', () => stage.note('gone'));
+        stage.note('comes');
+        await slow;
+        return next();
+      });
+      app.route('/late', wait, framework.traceContext({ locks: stage.locks }), framework.lockOn('k'), () =>
+        stage.note('late in'),
+      );
+      app.route('/before', framework.traceContext({ locks: stage.locks }), framework.lockOn('warm'), (call) =>
+        call.send('subscribed'),
+      );
+    });
     // From here on a free key is had in the turn of its guard.
     await stage.visit('/before', 'before');
     const late = (await stage.connectHttp2()).request({ path: '/late', trace: 'late' });
@@ -83,9 +79,14 @@ describe.each(stages)('A stream that is gone, on %s (%s)', (protocol, _, framewo
     `[http2-gone-03] A handler that destroys %s itself ${framework.endsResponses ? 'ends its hold' : 'loses its hold after abortGraceMs'}`,
     async (_, destroy) => {
       const clock = new ManualClock();
-      const contest = await startHttp2(framework, protocol, (call) => void destroy(call), {
-        locks: { clock, waitMs: Number.POSITIVE_INFINITY },
-      });
+      const contest = await startHttp2(
+        framework,
+        protocol,
+        {
+          locks: { clock, waitMs: Number.POSITIVE_INFINITY },
+        },
+        (call) => void destroy(call),
+      );
       contest.go();
       await contest.first.closed;
       if (!framework.endsResponses) {
@@ -157,12 +158,12 @@ describe.each(onHttp2)('A client of HTTP/1.1 on a server of HTTP/2 ($name)', (fr
       const work = gate();
       const contest = await Contest.start(
         framework,
+        { locks: { protocol: 'HTTP/2 over TLS' } },
         async (call, stage) => {
           await clientLeaves(stage);
           await work;
           call.send('late');
         },
-        { locks: { protocol: 'HTTP/2 over TLS' } },
       );
       contest.go();
       await contest.expectStillHeld();

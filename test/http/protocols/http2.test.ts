@@ -3,10 +3,11 @@ import { pipeline, Readable } from 'node:stream';
 import { currentTrace, lock } from 'reenlock';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { gate } from '../../support/gate.ts';
-import type { ContestOptions } from '../../support/http/contest.ts';
+import type { ContestOptions, FirstHandler } from '../../support/http/contest.ts';
 import type { Call } from '../../support/http/frameworks.ts';
 import { answering, hangups, stages, startHttp2 } from '../../support/http/http2-stages.ts';
 import { clientLeaves, ServerStage } from '../../support/http/server-stage.ts';
+import type { OptionsFirst } from '../../support/options-first.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
@@ -16,8 +17,7 @@ const { NGHTTP2_CANCEL } = constants;
 describe.each(stages)('%s (%s)', (protocol, _, framework) => {
   afterEach(ServerStage.endAll);
 
-  const start = (handler: (call: Call, stage: ServerStage) => unknown, options: ContestOptions = {}) =>
-    startHttp2(framework, protocol, handler, options);
+  const start = (...how: OptionsFirst<ContestOptions, FirstHandler>) => startHttp2(framework, protocol, ...how);
 
   it('[http2-01] The lock goes to the next request when the handler answers, not earlier', async () => {
     const work = gate();
@@ -47,17 +47,14 @@ describe.each(stages)('%s (%s)', (protocol, _, framework) => {
 
   it('The end of one request does not end another on the same connection', async () => {
     const work = gate();
-    const stage = await ServerStage.start(
-      framework,
-      (app, stage) =>
-        app
-          .route('/quick', (call) => call.send('quick'))
-          .route('/slow', framework.lockOn('k'), async (call) => {
-            stage.note('slow in');
-            await work;
-            call.send(`told to stop: ${currentTrace()?.signal.aborted}`);
-          }),
-      { protocol },
+    const stage = await ServerStage.start(framework, { protocol }, (app, stage) =>
+      app
+        .route('/quick', (call) => call.send('quick'))
+        .route('/slow', framework.lockOn('k'), async (call) => {
+          stage.note('slow in');
+          await work;
+          call.send(`told to stop: ${currentTrace()?.signal.aborted}`);
+        }),
     );
     const client = await stage.connectHttp2();
     const quick = client.request({ path: '/quick', trace: 'quick' });
@@ -76,16 +73,13 @@ describe.each(stages)('%s (%s)', (protocol, _, framework) => {
     async (_, hangUp) => {
       const clock = new ManualClock();
       const work = gate();
-      const contest = await start(
-        async (call, stage) => {
-          await clientLeaves(stage);
-          await work;
-          await lock.acquire('more');
-          stage.note('first answers');
-          call.send('late');
-        },
-        { locks: { clock, waitMs: Number.POSITIVE_INFINITY } },
-      );
+      const contest = await start({ locks: { clock, waitMs: Number.POSITIVE_INFINITY } }, async (call, stage) => {
+        await clientLeaves(stage);
+        await work;
+        await lock.acquire('more');
+        stage.note('first answers');
+        call.send('late');
+      });
       contest.go();
       await contest.expectStillHeld();
       hangUp(contest.first);
@@ -101,9 +95,12 @@ describe.each(stages)('%s (%s)', (protocol, _, framework) => {
 
   it(`[http2-04] A handler that returns without an answer after its client has left ${framework.endsResponses ? 'ends its hold' : 'loses its hold after abortGraceMs'}`, async () => {
     const clock = new ManualClock();
-    const contest = await start((_, stage) => clientLeaves(stage), {
-      locks: { clock, waitMs: Number.POSITIVE_INFINITY },
-    });
+    const contest = await start(
+      {
+        locks: { clock, waitMs: Number.POSITIVE_INFINITY },
+      },
+      (_, stage) => clientLeaves(stage),
+    );
     contest.go();
     contest.first.stream.close(NGHTTP2_CANCEL);
     await contest.stage.until('first hears');
@@ -186,17 +183,14 @@ describe.each(stages)('%s (%s)', (protocol, _, framework) => {
     '[http2-08] A handler that works on after the head of an answer without a body keeps the lock: %s, %i',
     async (method, status) => {
       const work = gate();
-      const stage = await ServerStage.start(
-        framework,
-        (app, stage) =>
-          app.route('/x', framework.lockOn('k'), async (call) => {
-            call.detach();
-            call.res.writeHead(status);
-            await work;
-            stage.note('ends');
-            call.res.end();
-          }),
-        { protocol },
+      const stage = await ServerStage.start(framework, { protocol }, (app, stage) =>
+        app.route('/x', framework.lockOn('k'), async (call) => {
+          call.detach();
+          call.res.writeHead(status);
+          await work;
+          stage.note('ends');
+          call.res.end();
+        }),
       );
       await (await stage.connectHttp2()).request({ path: '/x', trace: 'first', method }).closed;
       expect(await stage.holder('k')).toBe('first');
@@ -213,14 +207,11 @@ describe.each(stages)('%s (%s)', (protocol, _, framework) => {
     '[http2-09] A handler that never ends an answer without a body loses its hold after abortGraceMs: %s, %i',
     async (method, status) => {
       const clock = new ManualClock();
-      const stage = await ServerStage.start(
-        framework,
-        (app) =>
-          app.route('/x', framework.lockOn('k'), (call) => {
-            call.detach();
-            call.res.writeHead(status);
-          }),
-        { protocol, clock },
+      const stage = await ServerStage.start(framework, { protocol, clock }, (app) =>
+        app.route('/x', framework.lockOn('k'), (call) => {
+          call.detach();
+          call.res.writeHead(status);
+        }),
       );
       await (await stage.connectHttp2()).request({ path: '/x', trace: 'first', method }).closed;
       await stage.visit('/nowhere', 'passer-by');
@@ -233,7 +224,7 @@ describe.each(stages)('%s (%s)', (protocol, _, framework) => {
 
   it('[http2-10] A slow client keeps the lock with releaseOn `close`, and not without', async () => {
     for (const releaseOn of ['close', 'end'] as const) {
-      const contest = await start((call) => call.send(Buffer.alloc(2 ** 20, '.')), { guard: { releaseOn } });
+      const contest = await start({ guard: { releaseOn } }, (call) => call.send(Buffer.alloc(2 ** 20, '.')));
       contest.first.stream.pause();
       contest.go();
       // Fastify itself ends a response only after all of it was written.

@@ -29,22 +29,18 @@ class Tunnel {
   }
 
   static async start(event: 'upgrade' | 'connect', takes: Takes, options?: ServerStageOptions): Promise<Tunnel> {
-    const stage = await ServerStage.start(
-      bare,
-      (app, stage) => {
-        stage.server.on(event, (req: IncomingMessage, socket: Duplex) => {
-          // As websocket servers do: a server that does not read never sees its client leave.
-          socket.on('error', () => {}).on('end', () => socket.end());
-          socket.resume();
-          void takes(req, socket, stage);
-        });
-        app.route('/second', bare.lockOn('k'), (call) => {
-          stage.note('second in');
-          call.send('second');
-        });
-      },
-      options,
-    );
+    const stage = await ServerStage.start(bare, options, (app, stage) => {
+      stage.server.on(event, (req: IncomingMessage, socket: Duplex) => {
+        // As websocket servers do: a server that does not read never sees its client leave.
+        socket.on('error', () => {}).on('end', () => socket.end());
+        socket.resume();
+        void takes(req, socket, stage);
+      });
+      app.route('/second', bare.lockOn('k'), (call) => {
+        stage.note('second in');
+        call.send('second');
+      });
+    });
     const client = (await stage.connect()).request(event === 'upgrade' ? upgrade : connect);
     return new Tunnel(stage, client);
   }
@@ -204,9 +200,9 @@ describeFrameworks('A guarded route and the Upgrade header', (framework) => {
     const work = gate();
     const contest = await Contest.opened(
       framework,
-      (call) => answerAfter(work, call),
       {},
       async (stage) => (await stage.connect()).request(upgrade),
+      (call) => answerAfter(work, call),
     );
     contest.go();
     await contest.expectStillHeld();
@@ -220,11 +216,6 @@ describeFrameworks('A guarded route and the Upgrade header', (framework) => {
     async (how) => {
       const contest = await Contest.opened(
         framework,
-        async (call, stage) => {
-          for await (const chunk of call.req) stage.note(`first reads ${chunk}`);
-          stage.note('first answers');
-          call.send('first');
-        },
         {},
         async (stage) => {
           if (how !== 'by Node') {
@@ -235,6 +226,11 @@ describeFrameworks('A guarded route and the Upgrade header', (framework) => {
           }
           const headers = ['Expect: 100-continue', 'Content-Length: 4'];
           return (await stage.connect()).request({ path: '/first', trace: 'first', method: 'POST', headers });
+        },
+        async (call, stage) => {
+          for await (const chunk of call.req) stage.note(`first reads ${chunk}`);
+          stage.note('first answers');
+          call.send('first');
         },
       );
       await contest.first.receives(/100 Continue/);

@@ -73,6 +73,7 @@ describeFrameworks('A request that goes on after its answer', (framework) => {
       const work = gate();
       const contest = await Contest.start(
         framework,
+        { locks: { clock, waitMs: Number.POSITIVE_INFINITY } },
         async (call, stage) => {
           call.detach();
           call.res.on('close', () => stage.note('first is sent'));
@@ -80,7 +81,6 @@ describeFrameworks('A request that goes on after its answer', (framework) => {
           await work;
           stage.note(`told to stop: ${currentTrace()?.signal.aborted}`);
         },
-        { locks: { clock, waitMs: Number.POSITIVE_INFINITY } },
       );
       contest.go();
       await contest.stage.until('first is sent');
@@ -129,26 +129,22 @@ describeFrameworks('A request that was answered before traceContext saw it', (fr
   it.each(['end', 'close'] as const)(
     `A request that was already answered ${hasLock ? 'has its lock until its handler has ended' : 'gets no lock, and its handler never runs'} (releaseOn %s)`,
     async (releaseOn) => {
-      const stage = await ServerStage.start(
-        framework,
-        (app, stage) => {
-          const answers = framework.middleware(async (call, next) => {
-            if (call.req.url === '/before') return next();
-            call.detach();
-            await new Promise((resolve) => call.res.once('close', resolve).end('early'));
-            // In Nest, what comes next fails with the guard.
-            await Promise.resolve(next()).catch(() => {});
-            stage.note('next has returned');
-          });
-          app
-            .use(answers, framework.traceContext({ locks: stage.locks }))
-            .route('/x', framework.lockOn('k', { releaseOn }), async () => {
-              stage.note(`first in, held by ${await stage.holder('k')}`);
-            })
-            .route('/before', framework.lockOn('warm'), (call) => call.send('subscribed'));
-        },
-        { bare: true },
-      );
+      const stage = await ServerStage.start(framework, { bare: true }, (app, stage) => {
+        const answers = framework.middleware(async (call, next) => {
+          if (call.req.url === '/before') return next();
+          call.detach();
+          await new Promise((resolve) => call.res.once('close', resolve).end('early'));
+          // In Nest, what comes next fails with the guard.
+          await Promise.resolve(next()).catch(() => {});
+          stage.note('next has returned');
+        });
+        app
+          .use(answers, framework.traceContext({ locks: stage.locks }))
+          .route('/x', framework.lockOn('k', { releaseOn }), async () => {
+            stage.note(`first in, held by ${await stage.holder('k')}`);
+          })
+          .route('/before', framework.lockOn('warm'), (call) => call.send('subscribed'));
+      });
       // From here on a free key is had in the turn of its guard.
       await stage.get('/before', 'before');
       // It stays connected: no close is left to come.

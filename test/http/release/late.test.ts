@@ -28,14 +28,10 @@ describeStyles('An answer that nothing ends', (framework) => {
     '[late-01] An answer that never ends, %s, keeps the lock until abortGraceMs after its client has left',
     async (_, answer) => {
       const clock = new ManualClock();
-      const contest = await Contest.start(
-        framework,
-        (call) => {
-          call.detach();
-          answer(call);
-        },
-        { locks: { clock, waitMs } },
-      );
+      const contest = await Contest.start(framework, { locks: { clock, waitMs } }, (call) => {
+        call.detach();
+        answer(call);
+      });
       contest.go();
       await contest.first.receives(/\r\n\r\n/);
       contest.first.pause();
@@ -54,14 +50,10 @@ describeStyles('An answer that nothing ends', (framework) => {
   it('[late-02] An answer whose source fails unnoticed keeps the lock until its client has left', async () => {
     const clock = new ManualClock();
     const source = new PassThrough().on('error', () => {});
-    const contest = await Contest.start(
-      framework,
-      (call) => {
-        call.detach();
-        source.pipe(call.res);
-      },
-      { locks: { clock, waitMs } },
-    );
+    const contest = await Contest.start(framework, { locks: { clock, waitMs } }, (call) => {
+      call.detach();
+      source.pipe(call.res);
+    });
     contest.go();
     source.write('one,');
     await contest.first.receives(/one,/);
@@ -90,14 +82,10 @@ describeStyles('An answer that nothing ends', (framework) => {
   if (framework.style === 'callback')
     it('[late-06] A handler that destroys its connection in a callback without its async context keeps the lock until abortGraceMs after that', async () => {
       const clock = new ManualClock();
-      const contest = await Contest.start(
-        framework,
-        async (call, stage) => {
-          outside.runInAsyncScope(() => call.req.socket.destroy());
-          await clientLeaves(stage);
-        },
-        { locks: { clock, waitMs } },
-      );
+      const contest = await Contest.start(framework, { locks: { clock, waitMs } }, async (call, stage) => {
+        outside.runInAsyncScope(() => call.req.socket.destroy());
+        await clientLeaves(stage);
+      });
       contest.go();
       await contest.stage.until('first hears');
       await clock.advance(29_999);
@@ -110,16 +98,12 @@ describeStyles('An answer that nothing ends', (framework) => {
   if (framework.style === 'callback' && framework.adapter !== 'fastify') {
     it('[late-04] An answer that fails in the middle when its client has left keeps the lock until abortGraceMs after that', async () => {
       const clock = new ManualClock();
-      const contest = await Contest.start(
-        framework,
-        async (call, stage) => {
-          call.res.write('half');
-          await clientLeaves(stage);
-          call.fail(new Error('too late'));
-          stage.note('first fails');
-        },
-        { locks: { clock, waitMs } },
-      );
+      const contest = await Contest.start(framework, { locks: { clock, waitMs } }, async (call, stage) => {
+        call.res.write('half');
+        await clientLeaves(stage);
+        call.fail(new Error('too late'));
+        stage.note('first fails');
+      });
       contest.go();
       await contest.first.receives(/half/);
       await contest.first.hangUp();
@@ -135,6 +119,9 @@ describeStyles('An answer that nothing ends', (framework) => {
       const compress = compression({ level: 0 });
       const contest = await Contest.opened(
         framework,
+        { locks: { clock, waitMs } },
+        async (stage) =>
+          (await stage.connect()).request({ path: '/first', trace: 'first', headers: ['Accept-Encoding: gzip'] }),
         (call, stage) => {
           const { req, res } = call;
           compress(req as Parameters<typeof compress>[0], res as Parameters<typeof compress>[1], () => {
@@ -142,9 +129,6 @@ describeStyles('An answer that nothing ends', (framework) => {
             call.send('x'.repeat(largeBytes));
           });
         },
-        { locks: { clock, waitMs } },
-        async (stage) =>
-          (await stage.connect()).request({ path: '/first', trace: 'first', headers: ['Accept-Encoding: gzip'] }),
       );
       contest.go();
       await contest.first.receives(/Content-Encoding: gzip/);

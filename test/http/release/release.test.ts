@@ -18,16 +18,12 @@ describeFrameworks('A guard releases its lock', (framework) => {
     '[release-01] The lock is released when the handler answers, not earlier (%s)',
     async (protocol) => {
       const work = gate();
-      const contest = await Contest.start(
-        framework,
-        async (call, stage) => {
-          stage.note('first works');
-          await work;
-          stage.note('first answers');
-          call.send('first');
-        },
-        { locks: { protocol } },
-      );
+      const contest = await Contest.start(framework, { locks: { protocol } }, async (call, stage) => {
+        stage.note('first works');
+        await work;
+        stage.note('first answers');
+        call.send('first');
+      });
       await contest.expectHeld();
       contest.go();
       await contest.stage.until('first works');
@@ -95,11 +91,11 @@ describeFrameworks('A guard releases its lock', (framework) => {
       const clock = new ManualClock();
       const contest = await Contest.start(
         framework,
+        { locks: { clock, waitMs: Number.POSITIVE_INFINITY } },
         (_, stage) => {
           stage.note('first rejects');
           return Promise.reject(trouble());
         },
-        { locks: { clock, waitMs: Number.POSITIVE_INFINITY } },
       );
       contest.go();
       await contest.stage.until('first rejects');
@@ -173,6 +169,7 @@ describeFrameworks('A guard releases its lock', (framework) => {
     const end = gate();
     const contest = await Contest.start(
       framework,
+      { locks: { clock, waitMs: Number.POSITIVE_INFINITY } },
       async (call, stage) => {
         const { lock } = call;
         lock?.signal.addEventListener('abort', () => {
@@ -182,7 +179,6 @@ describeFrameworks('A guard releases its lock', (framework) => {
         await end;
         call.send('at last');
       },
-      { locks: { clock, waitMs: Number.POSITIVE_INFINITY } },
     );
     contest.go();
     await clock.advance(290_000);
@@ -199,7 +195,7 @@ describeFrameworks('A guard releases its lock', (framework) => {
     ['GET', 204, 'a 204'],
     ['GET', 304, 'a 304'],
   ])('[release-10] The lock is released when a %s is answered %i, without a body', async (method, status) => {
-    const contest = await Contest.start(framework, (call) => call.send('no body', status), { method });
+    const contest = await Contest.start(framework, { method }, (call) => call.send('no body', status));
     contest.go();
     await contest.expectHandedOn();
     await contest.first.receives(new RegExp(`^HTTP/1.1 ${status} `));

@@ -59,15 +59,11 @@ describeFrameworks('A large or streamed answer', (framework) => {
   });
 
   it('[streams-04] With releaseOn `close`, an answer keeps the lock while a slow client reads it', async () => {
-    const contest = await Contest.start(
-      framework,
-      (call, stage) => {
-        call.detach();
-        call.res.end(Buffer.alloc(largeBytes), () => stage.note('first is sent'));
-        stage.note('first answers');
-      },
-      { guard: { releaseOn: 'close' } },
-    );
+    const contest = await Contest.start(framework, { guard: { releaseOn: 'close' } }, (call, stage) => {
+      call.detach();
+      call.res.end(Buffer.alloc(largeBytes), () => stage.note('first is sent'));
+      stage.note('first answers');
+    });
     contest.first.pause();
     contest.go();
     await contest.stage.until('first answers');
@@ -78,9 +74,13 @@ describeFrameworks('A large or streamed answer', (framework) => {
   });
 
   it('[streams-05] With releaseOn `close`, an answer releases the lock when a slow client leaves', async () => {
-    const contest = await Contest.start(framework, (call) => call.send(Buffer.alloc(largeBytes)), {
-      guard: { releaseOn: 'close' },
-    });
+    const contest = await Contest.start(
+      framework,
+      {
+        guard: { releaseOn: 'close' },
+      },
+      (call) => call.send(Buffer.alloc(largeBytes)),
+    );
     contest.first.pause();
     contest.go();
     await contest.expectStillHeld();

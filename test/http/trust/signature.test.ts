@@ -56,7 +56,7 @@ describe('a signed trace header', () => {
     ['in a header in other letters', () => [`x-trace-SIGNATURE: ${signed()}`]],
     ['and passed on for a public address', () => [`X-Trace-Signature: ${signed()}`, 'X-Forwarded-For: 203.0.113.9']],
   ])('A signed trace header is adopted: %s', async (_, headers) => {
-    const stage = await ServerStage.start(framework, reportTrace, { trust });
+    const stage = await ServerStage.start(framework, { trust }, reportTrace);
     expect(await outcome(stage, headers())).toEqual(adopted);
   });
 
@@ -80,14 +80,14 @@ describe('a signed trace header', () => {
     ['8 KB long', () => [`X-Trace-Signature: ${'v'.repeat(8192)}`]],
     ['not ASCII', () => ['X-Trace-Signature: \xf0\x9f\x94\x92']],
   ])('A trace header is not adopted, and the request gets a new id, if the signature is %s', async (_, headers) => {
-    const stage = await ServerStage.start(framework, reportTrace, { trust });
+    const stage = await ServerStage.start(framework, { trust }, reportTrace);
     expect(await outcome(stage, headers())).toEqual(refused);
     // The fault was in the headers, not in the stage.
     expect(await outcome(stage, [`X-Trace-Signature: ${signed()}`])).toEqual(adopted);
   });
 
   it('A malformed trace header is counted as malformed, whatever its signature', async () => {
-    const stage = await ServerStage.start(framework, reportTrace, { trust });
+    const stage = await ServerStage.start(framework, { trust }, reportTrace);
     const refusals: unknown[] = [];
     stage.locks.on('headerRefused', (event) => refusals.push(event));
     const signature = signer(newest).sign('one two', Date.now());
@@ -102,10 +102,8 @@ describe('a signed trace header', () => {
     ['other secrets on `traceContext`', trust, { secrets: [`${newest}!`], audience: 'stock' }, false],
     ["'none' on `traceContext`, secrets on its locks", trust, 'none', false],
   ])('A signature is verified with the options of `traceContext`: %s', async (_, ofLocks, ofContext, isAdopted) => {
-    const stage = await ServerStage.start(
-      framework,
-      (app, stage) => reportTrace(app.use(traceContext({ locks: stage.locks, trust: ofContext }))),
-      { bare: true, trust: ofLocks },
+    const stage = await ServerStage.start(framework, { bare: true, trust: ofLocks }, (app, stage) =>
+      reportTrace(app.use(traceContext({ locks: stage.locks, trust: ofContext }))),
     );
     expect(await outcome(stage, [`X-Trace-Signature: ${signed()}`])).toEqual(isAdopted ? adopted : refused);
   });
@@ -113,7 +111,7 @@ describe('a signed trace header', () => {
   it('A signed trace header is adopted all through a rotation of secrets, and never fails a request', async () => {
     const stages = [];
     for (const secrets of [[older], [older, newest], [newest, older], [newest]])
-      stages.push(await ServerStage.start(framework, reportTrace, { trust: { secrets, audience: 'stock' } }));
+      stages.push(await ServerStage.start(framework, { trust: { secrets, audience: 'stock' } }, reportTrace));
     const table = [];
     for (const secret of [older, newest]) {
       const row = [];
@@ -134,27 +132,28 @@ describeStyles('a signed trace header on a framework', (framework) => {
   it('A signed trace header that a service sends re-enters in the service that it is for, and waits in any other', async () => {
     const go = gate();
     const locked = async (call: Call) => call.send({ owner: pathOf(call.lock) });
-    const stock = await ServerStage.start(framework, (app) => app.route('/x', lockOn('k'), locked), { trust });
+    const stock = await ServerStage.start(framework, { trust }, (app) => app.route('/x', lockOn('k'), locked));
     const { store } = stock;
-    const bank = await ServerStage.start(framework, (app) => app.route('/x', lockOn('k'), locked), {
-      trust: { ...trust, audience: 'bank' },
-      store,
-    });
-    let inBank: Promise<unknown> | undefined;
-    const orders = await ServerStage.start(
+    const bank = await ServerStage.start(
       framework,
-      (app, stage) =>
-        app
-          .use(traceContext({ locks: stage.locks, trust: { secrets: [older, newest], audience: 'orders' } }))
-          .route('/x', lockOn('k'), async (call) => {
-            const headers = traceHeaders({ audience: 'stock' });
-            const inStock = await ownerIn(stock, headers);
-            // What the one was sent is no use at the other.
-            inBank = ownerIn(bank, headers);
-            await go;
-            call.send({ owner: pathOf(call.lock), inStock });
-          }),
-      { bare: true, store },
+      {
+        trust: { ...trust, audience: 'bank' },
+        store,
+      },
+      (app) => app.route('/x', lockOn('k'), locked),
+    );
+    let inBank: Promise<unknown> | undefined;
+    const orders = await ServerStage.start(framework, { bare: true, store }, (app, stage) =>
+      app
+        .use(traceContext({ locks: stage.locks, trust: { secrets: [older, newest], audience: 'orders' } }))
+        .route('/x', lockOn('k'), async (call) => {
+          const headers = traceHeaders({ audience: 'stock' });
+          const inStock = await ownerIn(stock, headers);
+          // What the one was sent is no use at the other.
+          inBank = ownerIn(bank, headers);
+          await go;
+          call.send({ owner: pathOf(call.lock), inStock });
+        }),
     );
     const waits = new Promise<void>((resolve) => bank.locks.on('waiting', () => resolve()));
     const answer = orders.get('/x', 'sent', { 'X-Trace-Signature': signer(newest, 'orders').sign('sent', Date.now()) });
@@ -169,13 +168,10 @@ describeStyles('a signed trace header on a framework', (framework) => {
 
   it('A job within a request signs with the options of `traceContext`, which override those of its locks', async () => {
     const ofContext = { secrets: [older, newest], audience: 'orders' };
-    const stage = await ServerStage.start(
-      framework,
-      (app, stage) =>
-        app
-          .use(traceContext({ locks: stage.locks, trust: ofContext }))
-          .route('/x', async (call) => call.send([traceHeaders(), await runInTrace(() => traceHeaders())])),
-      { bare: true, trust },
+    const stage = await ServerStage.start(framework, { bare: true, trust }, (app, stage) =>
+      app
+        .use(traceContext({ locks: stage.locks, trust: ofContext }))
+        .route('/x', async (call) => call.send([traceHeaders(), await runInTrace(() => traceHeaders())])),
     );
     const { body } = await stage.get('/x', 'sent', { 'X-Trace-Signature': signed(older, 'orders') });
     for (const headers of body) {
@@ -187,15 +183,12 @@ describeStyles('a signed trace header on a framework', (framework) => {
   });
 
   it('An edge that adopts no id signs its own ids with the secrets of its locks', async () => {
-    const stock = await ServerStage.start(framework, reportTrace, { trust });
-    const edge = await ServerStage.start(
-      framework,
-      (app, stage) =>
-        app.use(traceContext({ locks: stage.locks, trust: 'none' })).route('/x', async (call) => {
-          const answer = await fetch(`http://127.0.0.1:${stock.port}/x`, { headers: traceHeaders() });
-          call.send({ own: currentTrace()?.traceId, inStock: await answer.json() });
-        }),
-      { bare: true, trust },
+    const stock = await ServerStage.start(framework, { trust }, reportTrace);
+    const edge = await ServerStage.start(framework, { bare: true, trust }, (app, stage) =>
+      app.use(traceContext({ locks: stage.locks, trust: 'none' })).route('/x', async (call) => {
+        const answer = await fetch(`http://127.0.0.1:${stock.port}/x`, { headers: traceHeaders() });
+        call.send({ own: currentTrace()?.traceId, inStock: await answer.json() });
+      }),
     );
     const { body } = await edge.get('/x', 'sent', { 'X-Trace-Signature': signed() });
     expect(body).toEqual({ own: expect.stringMatching(minted), inStock: { trace: body.own } });
@@ -203,15 +196,12 @@ describeStyles('a signed trace header on a framework', (framework) => {
 
   it('A request that quotes a live holder’s id without a signature waits, and one with a signature re-enters', async () => {
     const go = gate();
-    const stage = await ServerStage.start(
-      framework,
-      (app, stage) =>
-        app.route('/:who', lockOn('k'), async (call) => {
-          await getLock('k').run(() => stage.note(`${call.params.who} in`));
-          if (call.params.who === 'first') await go;
-          call.send('done');
-        }),
-      { trust },
+    const stage = await ServerStage.start(framework, { trust }, (app, stage) =>
+      app.route('/:who', lockOn('k'), async (call) => {
+        await getLock('k').run(() => stage.note(`${call.params.who} in`));
+        if (call.params.who === 'first') await go;
+        call.send('done');
+      }),
     );
     const signature = { 'X-Trace-Signature': signed() };
     const first = stage.get('/first', 'sent', signature);

@@ -61,19 +61,16 @@ describeStyles('a client that is not trusted', (framework) => {
     async (_, trust, headers, env = 'test') => {
       process.env.NODE_ENV = env;
       let balance = 100;
-      const stage = await ServerStage.start(
-        framework,
-        (app, stage) =>
-          app.route('/wallet', lockOn('wallet'), async (call) => {
-            stage.note('in');
-            const seen = balance;
-            // As long as both are on their way: who could come in between would have.
-            await Promise.all([secondWaits, getLock('wallet').run(() => turn())]);
-            if (seen >= 80) balance = seen - 80;
-            stage.note('out');
-            call.send({ paid: seen >= 80 });
-          }),
-        { trust },
+      const stage = await ServerStage.start(framework, { trust }, (app, stage) =>
+        app.route('/wallet', lockOn('wallet'), async (call) => {
+          stage.note('in');
+          const seen = balance;
+          // As long as both are on their way: who could come in between would have.
+          await Promise.all([secondWaits, getLock('wallet').run(() => turn())]);
+          if (seen >= 80) balance = seen - 80;
+          stage.note('out');
+          call.send({ paid: seen >= 80 });
+        }),
       );
       const secondWaits = new Promise<void>((resolve) => stage.locks.on('waiting', () => resolve()));
       const answers = await Promise.all([stage.get('/wallet', 'mine', headers), stage.get('/wallet', 'mine', headers)]);
@@ -86,18 +83,15 @@ describeStyles('a client that is not trusted', (framework) => {
   it("spends twice what it has once where `trust` is 'all', which is why that is for closed networks only", async () => {
     let balance = 100;
     const bothIn = gate();
-    const stage = await ServerStage.start(
-      framework,
-      (app, stage) =>
-        app.route('/wallet', lockOn('wallet'), async (call) => {
-          const seen = balance;
-          stage.note('in');
-          if (stage.count('in') === 2) bothIn.open();
-          await bothIn;
-          if (seen >= 80) balance = seen - 80;
-          call.send({ paid: seen >= 80 });
-        }),
-      { trust: 'all' },
+    const stage = await ServerStage.start(framework, { trust: 'all' }, (app, stage) =>
+      app.route('/wallet', lockOn('wallet'), async (call) => {
+        const seen = balance;
+        stage.note('in');
+        if (stage.count('in') === 2) bothIn.open();
+        await bothIn;
+        if (seen >= 80) balance = seen - 80;
+        call.send({ paid: seen >= 80 });
+      }),
     );
     const answers = await Promise.all([
       stage.get('/wallet', 'mine', forwarded),

@@ -26,13 +26,10 @@ describeStyles('in production', (framework) => {
 
   /** An application with `trust` on its `Locks`, or on its `traceContext`. */
   const start = (trust: Trust | undefined, place: 'locks' | 'context' = 'locks') =>
-    ServerStage.start(
-      framework,
-      (app, stage) =>
-        app
-          .use(framework.traceContext({ locks: stage.locks, ...(place === 'context' && { trust }) }))
-          .route('/x', (call) => call.send({})),
-      { bare: true, ...(place === 'locks' && { trust }) },
+    ServerStage.start(framework, { bare: true, ...(place === 'locks' && { trust }) }, (app, stage) =>
+      app
+        .use(framework.traceContext({ locks: stage.locks, ...(place === 'context' && { trust }) }))
+        .route('/x', (call) => call.send({})),
     );
 
   it.each(['locks', 'context'] as const)(
@@ -89,11 +86,8 @@ describeStyles('in production', (framework) => {
   });
 
   it("what `traceContext` says counts, where the `Locks` says 'all'", async () => {
-    const stage = await ServerStage.start(
-      framework,
-      (app, stage) =>
-        app.use(framework.traceContext({ locks: stage.locks, trust: 'none' })).route('/x', (call) => call.send({})),
-      { bare: true, trust: 'all' },
+    const stage = await ServerStage.start(framework, { bare: true, trust: 'all' }, (app, stage) =>
+      app.use(framework.traceContext({ locks: stage.locks, trust: 'none' })).route('/x', (call) => call.send({})),
     );
     expect((await stage.get('/x', 'sent')).headers['x-trace-id']).not.toBe('sent');
     expect(codes()).toEqual([]);

@@ -43,7 +43,7 @@ describeFrameworks('the trace header on a framework', (framework) => {
     ['is replaced and echoed when it is malformed', 'internal', 'X-Trace-Id: one two', 'malformed'],
     ['is replaced and echoed when its sender is not trusted', 'none', 'X-Trace-Id: sent', 'untrusted'],
   ])('%s', async (_, trust, header, outcome) => {
-    const stage = await ServerStage.start(framework, reportTrace, { trust });
+    const stage = await ServerStage.start(framework, { trust }, reportTrace);
     const refusals: string[] = [];
     stage.locks.on('headerRefused', ({ reason }) => refusals.push(reason));
     const trace = await traceOf(stage, [header]);
@@ -52,7 +52,7 @@ describeFrameworks('the trace header on a framework', (framework) => {
   });
 
   it('A request fails if trust returns a promise', async () => {
-    const stage = await ServerStage.start(framework, reportTrace, { trust: (() => Promise.resolve(true)) as never });
+    const stage = await ServerStage.start(framework, { trust: (() => Promise.resolve(true)) as never }, reportTrace);
     expect((await stage.get('/x', 'sent')).status).toBe(500);
   });
 });
@@ -106,17 +106,13 @@ describe('the trace header', () => {
     ['a number', 42],
     ['null', null],
   ])('A trace header never fails a mock request, which gets a new id, if it is %s', async (_, value) => {
-    const stage = await ServerStage.start(
-      framework,
-      (app, stage) => {
-        const mock = framework.middleware((call, next) => {
-          Object.assign(call.req.headers, { 'x-trace-id': value });
-          return next();
-        });
-        reportTrace(app.use(mock, framework.traceContext({ locks: stage.locks })));
-      },
-      { bare: true },
-    );
+    const stage = await ServerStage.start(framework, { bare: true }, (app, stage) => {
+      const mock = framework.middleware((call, next) => {
+        Object.assign(call.req.headers, { 'x-trace-id': value });
+        return next();
+      });
+      reportTrace(app.use(mock, framework.traceContext({ locks: stage.locks })));
+    });
     const refusals: unknown[] = [];
     stage.locks.on('headerRefused', (event) => refusals.push(event));
     expect(await traceOf(stage, [])).toMatch(minted);
@@ -191,7 +187,7 @@ describe('the trace header', () => {
     ['a predicate that says neither yes nor no', () => 'yes' as never, [], false],
   ];
   it.each(cases)('Trust decides what is adopted: trust %s', async (_, trust, headers, isAdopted) => {
-    const stage = await ServerStage.start(framework, reportTrace, { trust });
+    const stage = await ServerStage.start(framework, { trust }, reportTrace);
     const refusals: unknown[] = [];
     stage.locks.on('headerRefused', (event) => refusals.push(event));
     const trace = await traceOf(stage, ['X-Trace-Id: sent', ...headers]);
@@ -253,7 +249,7 @@ describe('the trace header', () => {
     ['keeps', () => Promise.resolve(true)],
     ['breaks', () => Promise.reject(new Error('down'))],
   ])('A request fails if trust returns a promise, which it %s', async (_, trust) => {
-    const stage = await ServerStage.start(framework, reportTrace, { trust: trust as never });
+    const stage = await ServerStage.start(framework, { trust: trust as never }, reportTrace);
     const { status } = await stage.get('/x', 'sent');
     expect(status).toBe(500);
   });

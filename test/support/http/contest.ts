@@ -1,4 +1,5 @@
 import { type Gate, gate } from '../gate.ts';
+import { type OptionsFirst, optionsOf } from '../options-first.ts';
 import type { App, Call, Framework, GuardOptions, Handler } from './frameworks.ts';
 import type { RawClient } from './raw-client.ts';
 import { ServerStage, type ServerStageOptions } from './server-stage.ts';
@@ -9,6 +10,9 @@ export interface ContestOptions {
   readonly locks?: ServerStageOptions;
   readonly method?: string;
 }
+
+/** What the first request does when it may go on. */
+export type FirstHandler = (call: Call, stage: ServerStage) => unknown;
 
 /** A part of the first request's work: notes `first in`, and goes on when the test says so. */
 export type Work = () => Promise<void>;
@@ -40,22 +44,19 @@ export class Contest<First = RawClient> {
   }
 
   /** On an application of their own. The first request is past its guard; `handler` runs when it may go on. */
-  static start(
-    framework: Framework,
-    handler: (call: Call, stage: ServerStage) => unknown,
-    { method = 'GET', ...options }: ContestOptions = {},
-  ): Promise<Contest> {
-    return Contest.opened(framework, handler, options, async (stage) =>
-      (await stage.connect()).request({ path: '/first', trace: 'first', method }),
-    );
+  static start(framework: Framework, ...how: OptionsFirst<ContestOptions, FirstHandler>): Promise<Contest> {
+    const [{ method = 'GET', ...options } = {}, handler] = optionsOf(how);
+    const send = async (stage: ServerStage): Promise<RawClient> =>
+      (await stage.connect()).request({ path: '/first', trace: 'first', method });
+    return Contest.opened(framework, options, send, handler);
   }
 
   /** As `start`, with a first request, for `/first` and of the trace `first`, that the test sends. */
   static async opened<First>(
     framework: Framework,
-    handler: (call: Call, stage: ServerStage) => unknown,
     { guard = {}, locks = {} }: Omit<ContestOptions, 'method'>,
     send: (stage: ServerStage) => Promise<First>,
+    handler: FirstHandler,
   ): Promise<Contest<First>> {
     const go = gate();
     const build = (app: App, stage: ServerStage): void => {
@@ -67,7 +68,7 @@ export class Contest<First = RawClient> {
       app.route('/first', framework.lockOn('k', guard), pause, (call) => handler(call, stage));
       app.route('/second', framework.lockOn('k'), second(stage));
     };
-    return Contest.#meet(await ServerStage.start(framework, build, locks), send, go);
+    return Contest.#meet(await ServerStage.start(framework, locks, build), send, go);
   }
 
   /**
@@ -76,9 +77,9 @@ export class Contest<First = RawClient> {
    */
   static async through(
     framework: Framework,
-    build: (app: App, work: Work, stage: ServerStage) => unknown,
-    { path = '/first', method = 'GET', headers = [], body = '', locks = {} }: ThroughOptions = {},
+    ...how: OptionsFirst<ThroughOptions, (app: App, work: Work, stage: ServerStage) => unknown>
   ): Promise<Contest> {
+    const [{ path = '/first', method = 'GET', headers = [], body = '', locks = {} } = {}, build] = optionsOf(how);
     const go = gate();
     const withSecond = (app: App, stage: ServerStage): void => {
       const work = async (): Promise<void> => {
@@ -94,7 +95,7 @@ export class Contest<First = RawClient> {
       client.request({ path, method, trace: 'first', headers: [...headers, ...length] }).socket.write(body);
       return client;
     };
-    return Contest.#meet(await ServerStage.start(framework, withSecond, locks), send, go);
+    return Contest.#meet(await ServerStage.start(framework, locks, withSecond), send, go);
   }
 
   static async #meet<First>(

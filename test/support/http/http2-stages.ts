@@ -1,10 +1,11 @@
 import { constants } from 'node:http2';
 import { matrix } from '../matrix.ts';
+import { type OptionsFirst, optionsOf } from '../options-first.ts';
 import { pathOf } from '../path-of.ts';
 import { bare } from './bare-app.ts';
-import { Contest, type ContestOptions } from './contest.ts';
+import { Contest, type ContestOptions, type FirstHandler } from './contest.ts';
 import { fastify5 } from './fastify-app.ts';
-import { type Call, type Framework, nestOnFastify } from './frameworks.ts';
+import { type Framework, nestOnFastify } from './frameworks.ts';
 import { hono4 } from './hono-app.ts';
 import type { Http2Exchange } from './http2-client.ts';
 import { koa2, koa3 } from './koa-app.ts';
@@ -31,26 +32,23 @@ export const hangups: readonly (readonly [string, (exchange: Http2Exchange) => v
 export function startHttp2(
   framework: Framework,
   protocol: Protocol,
-  handler: (call: Call, stage: ServerStage) => unknown,
-  { locks, ...options }: ContestOptions = {},
+  ...how: OptionsFirst<ContestOptions, FirstHandler>
 ): Promise<Contest<Http2Exchange>> {
-  return Contest.opened(framework, handler, { ...options, locks: { ...locks, protocol } }, async (stage) =>
-    (await stage.connectHttp2()).request({ path: '/first', trace: 'first' }),
-  );
+  const [{ locks, ...options } = {}, handler] = optionsOf(how);
+  const send = async (stage: ServerStage): Promise<Http2Exchange> =>
+    (await stage.connectHttp2()).request({ path: '/first', trace: 'first' });
+  return Contest.opened(framework, { ...options, locks: { ...locks, protocol } }, send, handler);
 }
 
 /** A stage whose path `/x` answers with the trace id, on the key `k`. */
 export function answering(framework: Framework, protocol: Protocol, work?: Promise<void>): Promise<ServerStage> {
-  return ServerStage.start(
-    framework,
-    (app, stage) =>
-      app.route('/x', framework.lockOn('k'), async (call) => {
-        const trace = String(pathOf(call.lock));
-        stage.note(`${trace} in`);
-        await work;
-        expect(await stage.holder('k')).toBe(trace);
-        call.send(trace);
-      }),
-    { protocol },
+  return ServerStage.start(framework, { protocol }, (app, stage) =>
+    app.route('/x', framework.lockOn('k'), async (call) => {
+      const trace = String(pathOf(call.lock));
+      stage.note(`${trace} in`);
+      await work;
+      expect(await stage.holder('k')).toBe(trace);
+      call.send(trace);
+    }),
   );
 }

@@ -8,6 +8,7 @@ import { type Clock, systemClock } from '../../../src/core/base/clock.ts';
 import { buildLocks } from '../../../src/core/runtime/locks.ts';
 import { watchesOf } from '../../../src/http/response/connection-watch.ts';
 import { ManualClock } from '../clock/manual-clock.ts';
+import { type OptionsFirst, optionsOf } from '../options-first.ts';
 import { pathOf } from '../path-of.ts';
 import { patienceOfTest } from '../until.ts';
 import type { App, Framework } from './frameworks.ts';
@@ -25,6 +26,9 @@ export interface ServerStageOptions extends LocksOptions {
   /** A server of the test's own. */
   readonly server?: Server;
 }
+
+/** Puts an application together. */
+export type Build = (app: App, stage: ServerStage) => unknown;
 
 /** A server with its locks, and a journal of what happened on it, in order. */
 export class ServerStage {
@@ -60,11 +64,8 @@ export class ServerStage {
   }
 
   /** Starts an application whose first middleware is `traceContext`. */
-  static async start(
-    framework: Framework,
-    build: (app: App, stage: ServerStage) => unknown,
-    options: ServerStageOptions = {},
-  ): Promise<ServerStage> {
+  static async start(framework: Framework, ...how: OptionsFirst<ServerStageOptions, Build>): Promise<ServerStage> {
+    const [options = {}, build] = optionsOf(how);
     const stage = new ServerStage(framework, options);
     const app = framework.app();
     if (!options.bare) app.use(framework.traceContext({ locks: stage.locks }));

@@ -1,6 +1,7 @@
+import { type OptionsFirst, optionsOf } from '../options-first.ts';
 import { bare } from './bare-app.ts';
-import type { App, Framework } from './frameworks.ts';
-import { ServerStage, type ServerStageOptions } from './server-stage.ts';
+import type { Framework } from './frameworks.ts';
+import { type Build, ServerStage, type ServerStageOptions } from './server-stage.ts';
 import { type SharedStore, sharedStores } from './shared-stores.ts';
 
 export interface ServiceOptions extends ServerStageOptions {
@@ -9,10 +10,7 @@ export interface ServiceOptions extends ServerStageOptions {
 }
 
 /** Starts a service: a server with `Locks` of its own, as in a process of its own. */
-export type StartService = (
-  build: (app: App, stage: ServerStage) => unknown,
-  options?: ServiceOptions,
-) => Promise<ServerStage>;
+export type StartService = (...how: OptionsFirst<ServiceOptions, Build>) => Promise<ServerStage>;
 
 /** Runs tests with services that share a store, on each of `sharedStores`. All of them end after each test. */
 export function describeServices(name: string, body: (start: StartService) => void): void {
@@ -27,9 +25,10 @@ export function describeServices(name: string, body: (start: StartService) => vo
       await shared.release();
     });
     afterAll(() => shared.stop());
-    body((build, { framework = bare, ...options } = {}) =>
-      ServerStage.start(framework, build, { store: shared.open(), ...kind.options, ...options }),
-    );
+    body((...how) => {
+      const [{ framework = bare, ...options } = {}, build] = optionsOf(how);
+      return ServerStage.start(framework, { store: shared.open(), ...kind.options, ...options }, build);
+    });
   });
 }
 
