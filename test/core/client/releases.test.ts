@@ -120,8 +120,7 @@ describe('close and releases', () => {
     store.always('release', down);
     outcomeOf(hold.release());
     await clock.advance(1_000);
-    const closed = outcomeOf(setup.locks.close());
-    await clock.settle();
+    const closed = await clock.settled(outcomeOf(setup.locks.close()));
     expect(closed.state).toBe('fulfilled');
     expect(clock.timerCount).toBe(0);
   });

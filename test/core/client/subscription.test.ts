@@ -89,8 +89,7 @@ describe('A hold that was granted before its process was subscribed', () => {
     const setup = setUp();
     const lost = setup.events('lost');
     setup.store.next('subscribe', { kind: 'lateCall', ms: 100 });
-    const hold = outcomeOf<unknown>(setup.job().in<Promise<unknown>>(acquire));
-    await setup.clock.settle();
+    const hold = await setup.clock.settled(outcomeOf<unknown>(setup.job().in<Promise<unknown>>(acquire)));
     expect(hold.state).toBe('fulfilled');
     expect(await setup.sibling().locks.forceRelease('key')).toBe(true);
     await setup.clock.advance(100);

@@ -17,9 +17,7 @@ async function asked(
   key: string,
   options?: Parameters<typeof lock.acquire>[1],
 ): Promise<Outcome<Hold>> {
-  const outcome = outcomeOf(job.in(() => lock.acquire(key, options)));
-  await clock.settle();
-  return outcome;
+  return clock.settled(outcomeOf(job.in(() => lock.acquire(key, options))));
 }
 
 /** Jobs that hold a key each: the first `k0`, and so on. */
@@ -209,8 +207,7 @@ describe('a trace is one line of work', () => {
       await outer.release();
     });
     const first = await asked(setup, b!, 'k0');
-    const second = outcomeOf(a!.in(() => lock.run('k0', () => lock.acquire('k1'))));
-    await setup.clock.settle();
+    const second = await setup.clock.settled(outcomeOf(a!.in(() => lock.run('k0', () => lock.acquire('k1')))));
     expect([first.state, second.state]).toEqual(['pending', 'rejected']);
     expect((second.error as DeadlockError).cycle).toEqual([
       { traceId: 'a', key: 'k1' },
@@ -235,8 +232,7 @@ describe('a trace is one line of work', () => {
     await a.in(() => lock.acquire('k0'));
     await b.in(() => lock.acquire('k1'));
     const first = await asked(setup, b, 'k0');
-    const second = outcomeOf(a.in(() => runInTrace(() => lock.acquire('k1'))));
-    await setup.clock.settle();
+    const second = await setup.clock.settled(outcomeOf(a.in(() => runInTrace(() => lock.acquire('k1')))));
     expect([first.state, second.state]).toEqual(['pending', 'rejected']);
   });
 
@@ -283,8 +279,7 @@ describe('a batch', () => {
     const setup = setUp();
     const [one, two] = [setup.job('one'), setup.job('two')];
     await two.in(() => lock.acquire('b'));
-    const batch = outcomeOf(one.in(() => lock.acquireAll(['a', 'b', 'c'])));
-    await setup.clock.settle();
+    const batch = await setup.clock.settled(outcomeOf(one.in(() => lock.acquireAll(['a', 'b', 'c']))));
     const single = await asked(setup, two, 'a');
     expect([batch.state, single.state]).toEqual(['pending', 'rejected']);
     expect((single.error as DeadlockError).cycle).toEqual([
@@ -302,15 +297,13 @@ describe('a batch', () => {
     await two!.in(() => lock.acquire('b'));
     const before = await one!.in(() => lock.acquire('z'));
     const single = await asked(setup, two!, 'z');
-    const batch = outcomeOf(one!.in(() => lock.acquireAll(['a', 'b', 'c'])));
-    await setup.clock.settle();
+    const batch = await setup.clock.settled(outcomeOf(one!.in(() => lock.acquireAll(['a', 'b', 'c']))));
     expect([batch.state, single.state, before.isHeld()]).toEqual(['rejected', 'pending', true]);
     expect((batch.error as DeadlockError).cycle).toEqual([
       { traceId: 'one', key: 'b' },
       { traceId: 'two', key: 'z' },
     ]);
-    const rest = outcomeOf(three!.in(() => lock.acquireAll(['a', 'c'])));
-    await setup.clock.settle();
+    const rest = await setup.clock.settled(outcomeOf(three!.in(() => lock.acquireAll(['a', 'c']))));
     expect(rest.state).toBe('fulfilled');
   });
 
@@ -320,10 +313,8 @@ describe('a batch', () => {
     const all = (category: string) => lock.acquireAll(['m', 'n'], { category });
     await one.in(() => all('x'));
     await two.in(() => all('y'));
-    const first = outcomeOf(one.in(() => all('y')));
-    await setup.clock.settle();
-    const last = outcomeOf(two.in(() => all('x')));
-    await setup.clock.settle();
+    const first = await setup.clock.settled(outcomeOf(one.in(() => all('y'))));
+    const last = await setup.clock.settled(outcomeOf(two.in(() => all('x'))));
     expect([first.state, last.state]).toEqual(['pending', 'rejected']);
     expect(last.error).toBeInstanceOf(DeadlockError);
   });

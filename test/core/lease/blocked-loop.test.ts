@@ -40,8 +40,7 @@ describe('A blocked event loop', () => {
     const { job, store, clock } = setUp();
     // Timers come before input: the call's deadline is looked at first, then the answer is read.
     store.next('acquire', { kind: 'lateReply', ms: 2_400 });
-    const acquired = outcomeOf(job().in(() => lock.acquire('key')));
-    await clock.settle();
+    const acquired = await clock.settled(outcomeOf(job().in(() => lock.acquire('key'))));
     clock.skip(2_500);
     await clock.advance(0);
     expect(acquired.state).toBe('fulfilled');
@@ -52,8 +51,7 @@ describe('A blocked event loop', () => {
       const { job, store, clock } = setUp();
       store.next('subscribe', { kind: 'lateReply', ms: 10 });
       store.next('acquire', { kind: 'lateReply', ms: 100 });
-      const acquired = outcomeOf(job().in(() => lock.acquire('key')));
-      await clock.settle();
+      const acquired = await clock.settled(outcomeOf(job().in(() => lock.acquire('key'))));
       clock.skip(2_500);
       await clock.advance(200);
       expect(acquired.value?.isHeld()).toBe(true);
@@ -65,8 +63,7 @@ describe('A blocked event loop', () => {
     ])('%s, and nothing is sent', async (_, passes) => {
       const { job, store, clock } = setUp();
       store.next('subscribe', { kind: 'lateReply', ms: 10 });
-      const acquired = outcomeOf(job().in(() => lock.acquire('key', { waitMs: 1_000 })));
-      await clock.settle();
+      const acquired = await clock.settled(outcomeOf(job().in(() => lock.acquire('key', { waitMs: 1_000 }))));
       clock[passes](2_500);
       await clock.advance(200);
       expect(acquired.error).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'not-applied', key: 'key' });

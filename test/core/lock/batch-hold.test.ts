@@ -231,8 +231,7 @@ describe('The release of a batch', () => {
         if (call === nth) store.next('release', { kind: 'lostCall' });
         else store.gate('release')();
       }
-      const outcome = outcomeOf(batch.release());
-      await clock.settle();
+      const outcome = await clock.settled(outcomeOf(batch.release()));
       expect(await store.remains()).toHaveLength(1);
       await clock.advance(500);
       expect(outcome.error).toBeInstanceOf(LockStoreError);
@@ -333,8 +332,7 @@ describe('runAll', () => {
     const setup = setUp();
     const job = setup.job();
     const work = gate();
-    const outcome = outcomeOf(job.in(() => lock.runAll(['a', 'b'], () => work)));
-    await setup.clock.settle();
+    const outcome = await setup.clock.settled(outcomeOf(job.in(() => lock.runAll(['a', 'b'], () => work))));
     const over = job.end();
     await setup.clock.settle();
     expect(await setup.store.remains()).toEqual(['a', 'b']);

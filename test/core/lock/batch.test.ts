@@ -30,9 +30,7 @@ async function batch(
   options?: AcquireOptions,
   job: Job = setup.job('batch'),
 ): Promise<Outcome<BatchHold>> {
-  const outcome = outcomeOf(job.in(() => lock.acquireAll(keys, options)));
-  await setup.clock.settle();
-  return outcome;
+  return setup.clock.settled(outcomeOf(job.in(() => lock.acquireAll(keys, options))));
 }
 
 /** Somebody else's hold. */
@@ -148,11 +146,9 @@ describe('acquireAll', () => {
   it('acquireAll queues behind earlier waiters and before later ones', async () => {
     const setup = setUp();
     const other = await takenBy(setup, 'b');
-    const before = outcomeOf(setup.job('before').in(() => lock.acquire('b')));
-    await setup.clock.settle();
+    const before = await setup.clock.settled(outcomeOf(setup.job('before').in(() => lock.acquire('b'))));
     const outcome = await batch(setup, ['a', 'b']);
-    const after = outcomeOf(setup.job('after').in(() => lock.acquire('b')));
-    await setup.clock.settle();
+    const after = await setup.clock.settled(outcomeOf(setup.job('after').in(() => lock.acquire('b'))));
     await other.release();
     await setup.clock.settle();
     expect([before.state, outcome.state, after.state]).toEqual(['fulfilled', 'pending', 'pending']);
@@ -182,8 +178,7 @@ it('A failed batch rejects once all of its releases were answered, the first one
   const acquired = outcomeOf(batch.acquire());
   await setup.clock.advance(100);
   expect(acquired.error).toBeInstanceOf(LockTimeoutError);
-  const over = outcomeOf(batch.release());
-  await setup.clock.settle();
+  const over = await setup.clock.settled(outcomeOf(batch.release()));
   expect([over.state, setup.store.count('release')]).toEqual(['pending', 3]);
   open();
   await setup.clock.settle();

@@ -158,8 +158,7 @@ describe('Branches of one request', () => {
     const job = inJob(setup, () =>
       lock.run('key', async () => {
         const slow = lock.run('key', () => go);
-        const late = outcomeOf(lock.run('key', async () => undefined, { waitMs: 1_000 }));
-        await setup.clock.settle();
+        const late = await setup.clock.settled(outcomeOf(lock.run('key', async () => undefined, { waitMs: 1_000 })));
         expect(setup.locks.stats().waiters).toBe(1);
         await setup.clock.advance(1_000);
         expect(late.error).toBeInstanceOf(LockTimeoutError);

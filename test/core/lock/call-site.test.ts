@@ -62,8 +62,7 @@ describe('The stack of an error', () => {
       const setup = setUp();
       await taken(setup);
       const { in: inJob, end } = setup.job();
-      const forgotten = outcomeOf(inJob(() => callAs(name, { waitMs: 1_000 })));
-      await setup.clock.settle();
+      const forgotten = await setup.clock.settled(outcomeOf(inJob(() => callAs(name, { waitMs: 1_000 }))));
       await end();
       await forgotten.settled;
       expect(forgotten.error).toMatchObject({ code: 'ERR_LOCK_SCOPE' });

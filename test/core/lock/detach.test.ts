@@ -61,8 +61,7 @@ describe('A detached hold', () => {
     const stranger = await queued(setup, { waitMs: 60_000 });
     const caller = setup.job('T');
     const called = setup.sibling().job('T');
-    const waiting = outcomeOf(called.in(() => lock.acquire('key', { waitMs: 60_000 })));
-    await setup.clock.settle();
+    const waiting = await setup.clock.settled(outcomeOf(called.in(() => lock.acquire('key', { waitMs: 60_000 }))));
     expect(waiting.state).toBe('pending');
     const resumed = await caller.in(() => resumeHold(token));
     await waiting.settled;

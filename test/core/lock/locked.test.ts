@@ -95,8 +95,7 @@ describe('A locked method', () => {
   it('A locked method waits for the key, and never begins before it has it', async () => {
     const setup = setUp();
     const holder = await setup.job().in(() => lock.acquire('a'));
-    const outcome = outcomeOf(setup.job().in(() => new Orders().byArgument('a')));
-    await setup.clock.settle();
+    const outcome = await setup.clock.settled(outcomeOf(setup.job().in(() => new Orders().byArgument('a'))));
     expect(outcome.state).toBe('pending');
     await holder.release();
     await outcome.settled;

@@ -130,8 +130,7 @@ class Play {
     const waiting = { waitMs: 1_000_000 };
     const call = () =>
       how === 'acquire' ? lock.acquire('key', { ...options, ...waiting }) : lock[how]('key', options);
-    const outcome = outcomeOf<Hold | null>(this.#jobs[scope]!.in(call));
-    await clock.settle();
+    const outcome = await clock.settled(outcomeOf<Hold | null>(this.#jobs[scope]!.in(call)));
     // Who enters as a writer's or reader's own has the mode of what it entered.
     const entered = own.some((kept) => kept.mode === mode) ? mode : isLocal ? 'write' : mode;
     this.#all.push({ scope, mode: entered, outcome, isReleased: false });

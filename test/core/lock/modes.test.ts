@@ -17,9 +17,7 @@ const read = { mode: 'read' } as const;
 
 /** An acquire of `key` in a job, as far as it comes without time passing. */
 async function asked(setup: Setup, { in: inJob }: Job, options: object = {}): Promise<Outcome<Hold>> {
-  const outcome = outcomeOf(inJob(() => lock.acquire('key', options)));
-  await setup.clock.settle();
-  return outcome;
+  return setup.clock.settled(outcomeOf(inJob(() => lock.acquire('key', options))));
 }
 
 const states = (outcomes: readonly Outcome<unknown>[]): string[] => outcomes.map(({ state }) => state);

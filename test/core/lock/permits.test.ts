@@ -143,8 +143,7 @@ describe('A key with permits', () => {
   it('is free for `whenFree` with its permits as soon as one of them is', async () => {
     const setup = setUp();
     const [hold] = await full(setup);
-    const free = outcomeOf(setup.job().in(() => getLock('key', two).whenFree()));
-    await setup.clock.settle();
+    const free = await setup.clock.settled(outcomeOf(setup.job().in(() => getLock('key', two).whenFree())));
     expect(free.state).toBe('pending');
     await hold.release();
     await free.settled;

@@ -95,8 +95,7 @@ describe('Re-entry in one scope', () => {
     const first = await inJob(() => lock.acquire('key'));
     const open = store.gate('release');
     const release = first.release();
-    const second = outcomeOf(inJob(() => lock.acquire('key')));
-    await clock.settle();
+    const second = await clock.settled(outcomeOf(inJob(() => lock.acquire('key'))));
     expect(store.calls.map((call) => call.operation).slice(-2)).toEqual(['release', 'acquire']);
     expect(store.calls.at(-1)?.holdId).not.toBe(store.calls.at(-2)?.holdId);
     open();
@@ -209,8 +208,7 @@ describe('The default of a `Locks` for `reentrant`', () => {
     const { in: inJob } = job('trace');
     const first = await inJob(() => lock.acquire('key'));
     expect(pathOf(first)).toBe('trace');
-    const second = outcomeOf(inJob(() => lock.acquire('key')));
-    await clock.settle();
+    const second = await clock.settled(outcomeOf(inJob(() => lock.acquire('key'))));
     expect(second.state).toBe('pending');
     await first.release();
     await second.settled;

@@ -15,8 +15,7 @@ describe('whenFree', () => {
   it('resolves after the release of the holder, and leaves the key free', async () => {
     const setup = setUp();
     const hold = await taken(setup);
-    const free = outcomeOf(setup.job().in(() => lock.whenFree('key')));
-    await setup.clock.settle();
+    const free = await setup.clock.settled(outcomeOf(setup.job().in(() => lock.whenFree('key'))));
     expect(free.state).toBe('pending');
     await hold.release();
     await free.settled;
@@ -36,8 +35,7 @@ describe('whenFree', () => {
     const setup = setUp();
     const hold = await taken(setup);
     const first = await queued(setup);
-    const free = outcomeOf(setup.job().in(() => getLock('key').whenFree()));
-    await setup.clock.settle();
+    const free = await setup.clock.settled(outcomeOf(setup.job().in(() => getLock('key').whenFree())));
     const later = await queued(setup);
     await hold.release();
     await first.settled;
@@ -73,8 +71,7 @@ describe('whenFree', () => {
     const setup = setUp();
     const job = setup.job();
     const hold = await job.in(() => lock.acquire('key'));
-    const free = outcomeOf(job.in(() => lock.whenFree('key')));
-    await setup.clock.settle();
+    const free = await setup.clock.settled(outcomeOf(job.in(() => lock.whenFree('key'))));
     expect(free.state).toBe('pending');
     await hold.release();
     await free.settled;

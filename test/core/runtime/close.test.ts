@@ -31,8 +31,7 @@ describe('close', () => {
     const { job, locks, clock } = setUp();
     await job().in(() => lock.acquire('key', { leaseMs: 1_000, renew: false }));
     await clock.advance(1_000);
-    const closed = outcomeOf(locks.close());
-    await clock.settle();
+    const closed = await clock.settled(outcomeOf(locks.close()));
     expect(closed.state).toBe('fulfilled');
   });
 
@@ -43,8 +42,7 @@ describe('close', () => {
     const hold = await own.in(() => lock.acquire('key'));
     await clock.advance(1_000);
     await lost.release();
-    const closed = outcomeOf(locks.close());
-    await clock.settle();
+    const closed = await clock.settled(outcomeOf(locks.close()));
     expect([closed.state, hold.isHeld()]).toEqual(['pending', true]);
     await hold.release();
     await clock.settle();
@@ -70,11 +68,9 @@ describe('close', () => {
   it('close cancels waiters, and acquires on their way to the queue', async () => {
     const { job, locks, clock, store } = setUp();
     const hold = await job().in(() => lock.acquire('key'));
-    const waiter = outcomeOf(job().in(() => lock.acquire('key')));
-    await clock.settle();
+    const waiter = await clock.settled(outcomeOf(job().in(() => lock.acquire('key'))));
     const open = store.gate('acquire');
-    const coming = outcomeOf(job().in(() => lock.acquire('free')));
-    await clock.settle();
+    const coming = await clock.settled(outcomeOf(job().in(() => lock.acquire('free'))));
     const closed = outcomeOf(locks.close());
     open();
     await clock.settle();

@@ -55,8 +55,7 @@ describe('A forced release', () => {
     const { job, clock, store, sibling } = setUp();
     await job().in(() => lock.run('other', () => undefined));
     const open = store.gate('acquire');
-    const held = outcomeOf(job().in(() => lock.acquire('key', options)));
-    await clock.settle();
+    const held = await clock.settled(outcomeOf(job().in(() => lock.acquire('key', options))));
     await sibling()
       .job()
       .in(() => getLock('key').forceRelease());
@@ -76,8 +75,7 @@ describe('A forced release', () => {
       const { job, clock, store, sibling } = setUp();
       await job().in(() => lock.run('other', () => undefined));
       const open = store.gate('acquire');
-      const held = outcomeOf(job().in(() => lock.acquire('key')));
-      await clock.settle();
+      const held = await clock.settled(outcomeOf(job().in(() => lock.acquire('key'))));
       await sibling()
         .job()
         .in(() => getLock('key').forceRelease());
@@ -91,8 +89,7 @@ describe('A forced release', () => {
   it('A forced release hands the key to the next waiter', async () => {
     const { job, clock } = setUp();
     const hold = await job().in(() => lock.acquire('key'));
-    const waiter = outcomeOf(job().in(() => lock.acquire('key')));
-    await clock.settle();
+    const waiter = await clock.settled(outcomeOf(job().in(() => lock.acquire('key'))));
     await job().in(() => getLock('key').forceRelease());
     await clock.settle();
     expect([hold.isHeld(), waiter.value?.isHeld()]).toEqual([false, true]);
@@ -108,8 +105,7 @@ describe('A forced release', () => {
     const { job, store, clock } = setUp();
     const first = await job().in(() => lock.acquire('key'));
     const open = store.gate('inspect');
-    const forced = outcomeOf(job().in(() => getLock('key').forceRelease()));
-    await clock.settle();
+    const forced = await clock.settled(outcomeOf(job().in(() => getLock('key').forceRelease())));
     await first.release();
     const second = await job().in(() => lock.acquire('key'));
     open();

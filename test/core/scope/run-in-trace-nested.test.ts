@@ -72,8 +72,7 @@ describe('A job within a job', () => {
       },
       { locks: setup.locks },
     );
-    const stranger = outcomeOf<Hold>(taken(setup));
-    await setup.clock.settle();
+    const stranger = await setup.clock.settled(outcomeOf<Hold>(taken(setup)));
     expect(stranger.state).toBe('pending');
     opened.open();
     expect(await inner).toBe(true);

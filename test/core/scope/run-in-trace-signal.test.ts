@@ -12,8 +12,7 @@ async function stoppable<T>(
   routine: () => Promise<T>,
 ): Promise<[AbortController, Outcome<T>]> {
   const controller = new AbortController();
-  const outcome = outcomeOf(runInTrace(routine, { locks, signal: controller.signal }));
-  await clock.settle();
+  const outcome = await clock.settled(outcomeOf(runInTrace(routine, { locks, signal: controller.signal })));
   return [controller, outcome];
 }
 
@@ -220,8 +219,7 @@ describe("a job's signal", () => {
     );
     const holder = setup.job();
     const acquires = Array.from({ length: 12 }, () => holder.in(() => lock.acquire('key', { signal })));
-    const outcome = outcomeOf(Promise.allSettled([...jobs, ...acquires]));
-    await setup.clock.settle();
+    const outcome = await setup.clock.settled(outcomeOf(Promise.allSettled([...jobs, ...acquires])));
     expect(listeners()).toBe(1);
     controller.abort(reason);
     await setup.clock.settle();

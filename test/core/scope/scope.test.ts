@@ -187,8 +187,7 @@ describe('A scope that has ended', () => {
     const { job, store, clock } = setUp();
     const own = job();
     const open = store.gate('acquire');
-    const outcome = outcomeOf(own.in(() => lock.acquire('key')));
-    await clock.settle();
+    const outcome = await clock.settled(outcomeOf(own.in(() => lock.acquire('key'))));
     await own.end();
     open();
     await clock.settle();
@@ -271,8 +270,7 @@ describe('A job that ends as it is granted what it asked for', () => {
         };
         if (granted.length === keys) endLater();
       });
-      const outcome = outcomeOf(own.in(call));
-      await setup.clock.settle();
+      const outcome = await setup.clock.settled(outcomeOf(own.in(call)));
       told.push(outcome.state === 'fulfilled' ? outcome.value : (outcome.error as { code: string }).code);
       expect(await setup.store.remains()).toEqual([]);
     }
@@ -302,8 +300,7 @@ describe('Waiters in a scope', () => {
     await taken(setup);
     const scope = new Scope(runtimeOf(setup.locks), 'request', {});
     const guard = outcomeOf(Promise.resolve(acquire(scope.root, name, {}, 'guard')));
-    const code = outcomeOf(Promise.resolve(acquire(scope.root, name, {}, 'code')));
-    await setup.clock.settle();
+    const code = await setup.clock.settled(outcomeOf(Promise.resolve(acquire(scope.root, name, {}, 'code'))));
     scope.abort(new Error('gone'));
     await setup.clock.settle();
     expect(guard.error).toBeInstanceOf(LockAbortedError);
@@ -323,8 +320,7 @@ describe('Waiters in a scope', () => {
     kept.waitUntil(work);
     const scope = scopeOf(own);
     const guard = outcomeOf(Promise.resolve(acquire(scope.root, name, {}, 'guard')));
-    const code = outcomeOf(Promise.resolve(acquire(scope.root, name, {}, 'code')));
-    await setup.clock.settle();
+    const code = await setup.clock.settled(outcomeOf(Promise.resolve(acquire(scope.root, name, {}, 'code'))));
     scope.end();
     await setup.clock.settle();
     expect(guard.error).toBeInstanceOf(LockScopeError);
@@ -345,8 +341,7 @@ describe('Waiters in a scope', () => {
     const listening = new Set<() => void>();
     jest.spyOn(scope, 'listen').mockImplementation((listener) => void listening.add(listener));
     jest.spyOn(scope, 'unlisten').mockImplementation((listener) => void listening.delete(listener));
-    const waiter = outcomeOf(own.in(() => lock.acquire('key')));
-    await setup.clock.settle();
+    const waiter = await setup.clock.settled(outcomeOf(own.in(() => lock.acquire('key'))));
     expect(listening.size).toBe(1);
     await first.release();
     await setup.clock.settle();
@@ -363,8 +358,7 @@ describe('Waiters in a scope', () => {
     const setup = setUp();
     const own = setup.job();
     setup.locks.on('granted', () => void scopeOf(own).holds.newestHold(name.id, scopeOf(own).root)?.release());
-    const acquired = outcomeOf(own.in(() => lock.acquire('key')));
-    await setup.clock.settle();
+    const acquired = await setup.clock.settled(outcomeOf(own.in(() => lock.acquire('key'))));
     expect(acquired.error).toBeInstanceOf(LockNotHeldError);
   });
 });

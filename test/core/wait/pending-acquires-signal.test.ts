@@ -27,8 +27,7 @@ describe('An acquire’s signal', () => {
       const aborted = setup.events('aborted');
       const job = setup.job('owner');
       await job.in(() => lock.acquire('held'));
-      const outcome = outcomeOf(job.in(() => call(AbortSignal.abort())));
-      await setup.clock.settle();
+      const outcome = await setup.clock.settled(outcomeOf(job.in(() => call(AbortSignal.abort()))));
       expect(outcome.error).toBeInstanceOf(LockAbortedError);
       const { key } = outcome.error as LockAbortedError;
       const parts = { key, category: undefined, mode: 'write', traceId: 'owner', branch: '' };
@@ -184,8 +183,7 @@ describe('An acquire’s signal', () => {
       const aborted = setup.events('aborted');
       const job = setup.job('owner');
       await job.end();
-      const outcome = outcomeOf<unknown>(job.in(() => lock[call]('key')));
-      await setup.clock.settle();
+      const outcome = await setup.clock.settled(outcomeOf<unknown>(job.in(() => lock[call]('key'))));
       expect(outcome.error).toBeInstanceOf(LockScopeError);
       expect(aborted).toMatchObject([{ key: 'key', traceId: 'owner', holdId: expect.any(String), waitedMs: 0 }]);
       expect(setup.store.calls).toEqual([]);
@@ -196,8 +194,7 @@ describe('An acquire’s signal', () => {
     const setup = setUp();
     const hold = await taken(setup);
     const job = setup.job();
-    const outcome = outcomeOf(job.in(() => lock.acquire('key')));
-    await setup.clock.settle();
+    const outcome = await setup.clock.settled(outcomeOf(job.in(() => lock.acquire('key'))));
     await job.end();
     await setup.clock.settle();
     expect(outcome.error).toBeInstanceOf(LockScopeError);

@@ -66,8 +66,7 @@ describe('Waiters', () => {
     const setup = setUp();
     const first = await taken(setup);
     const a = outcomeOf(setup.job('trace').in(() => lock.acquire('key')));
-    const b = outcomeOf(setup.job('trace').in(() => lock.acquire('key')));
-    await setup.clock.settle();
+    const b = await setup.clock.settled(outcomeOf(setup.job('trace').in(() => lock.acquire('key'))));
     await first.release();
     await setup.clock.settle();
     expect([a.state, b.state]).toEqual(['fulfilled', 'fulfilled']);
@@ -199,8 +198,7 @@ describe('The limits of waiting', () => {
     const refused = await queued(setup);
     expect(refused.error).toBeInstanceOf(LockLimitError);
     expect(waiters.map((waiter) => waiter.state)).toEqual(['pending', 'pending']);
-    const elsewhere = outcomeOf(setup.job().in(() => lock.acquire('another')));
-    await setup.clock.settle();
+    const elsewhere = await setup.clock.settled(outcomeOf(setup.job().in(() => lock.acquire('another'))));
     expect(elsewhere.state).toBe('fulfilled');
   });
 
@@ -224,8 +222,7 @@ describe('The limits of waiting', () => {
     await taken(setup);
     await queued(setup);
     await queued(setup);
-    const refused = outcomeOf(setup.job().in(() => lock.acquire('key')));
-    await setup.clock.settle();
+    const refused = await setup.clock.settled(outcomeOf(setup.job().in(() => lock.acquire('key'))));
     expect(refused.error).toBeInstanceOf(LockLimitError);
     expect(setup.store.calls.at(-1)).toMatchObject({ operation: 'acquire', terms: { queue: false } });
     expect(timeouts).toEqual([]);

@@ -97,8 +97,7 @@ describe('An acquire that times out', () => {
     const open = setup.store.gate('inspect');
     const waiter = await queued(setup, { waitMs: 1_000 });
     await setup.clock.advance(1_000);
-    const closing = outcomeOf(setup.locks.close({ drainMs: 0 }));
-    await setup.clock.settle();
+    const closing = await setup.clock.settled(outcomeOf(setup.locks.close({ drainMs: 0 })));
     expect([waiter.state, closing.state]).toEqual(['pending', 'pending']);
     open();
     await setup.clock.settle();

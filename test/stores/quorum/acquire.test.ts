@@ -68,8 +68,7 @@ describe('An acquire on a quorum', () => {
   it('An acquire fails before its deadline if the nodes refuse the connection', async () => {
     const stage = new QuorumStage(5);
     for (const node of stage.nodes.slice(0, 3)) node.always('acquire', down);
-    const outcome = outcomeOf(stage.deafProcess().line().ask());
-    await stage.clock.settle();
+    const outcome = await stage.clock.settled(outcomeOf(stage.deafProcess().line().ask()));
     expect(answersOf(outcome)).toEqual(['unreachable', 'unreachable', 'unreachable', 'granted', 'granted']);
     expect(await stage.copies()).toBe(0);
   });
@@ -124,8 +123,7 @@ describe('An acquire on a quorum', () => {
     const stage = new QuorumStage(3);
     stage.nodes[0]!.always('acquire', dead);
     await asked(stage, stage.deafProcess().line(undefined, { id: 'order:1' }));
-    const outcome = outcomeOf(stage.deafProcess().line(undefined, { id: 'order:2' }).ask());
-    await stage.clock.settle();
+    const outcome = await stage.clock.settled(outcomeOf(stage.deafProcess().line(undefined, { id: 'order:2' }).ask()));
     expect(outcome.value?.status).toBe('granted');
     await stage.clock.advance(longMs);
   });
@@ -136,8 +134,7 @@ describe('An acquire on a quorum', () => {
     await asked(stage, stage.deafProcess().line(undefined, { id: 'order:1' }));
     await stage.deafProcess().line(undefined, { id: 'order:2' }).hold();
     stage.nodes[0]!.next('acquire', { kind: 'lateReply', ms: 20 });
-    const outcome = outcomeOf(stage.deafProcess().line(undefined, { id: 'order:3' }).ask());
-    await stage.clock.settle();
+    const outcome = await stage.clock.settled(outcomeOf(stage.deafProcess().line(undefined, { id: 'order:3' }).ask()));
     expect(outcome.value).toBeUndefined();
     await stage.clock.advance(20);
     expect(outcome.value?.status).toBe('granted');
@@ -191,8 +188,7 @@ describe('An acquire that no majority of nodes grants', () => {
     const stage = new QuorumStage(3);
     await putOn([stage.nodes[0]!], 'one', 5);
     await putOn([stage.nodes[1]!], 'two', 5);
-    const outcome = outcomeOf(stage.deafProcess().line().ask());
-    await stage.clock.settle();
+    const outcome = await stage.clock.settled(outcomeOf(stage.deafProcess().line().ask()));
     expect(outcome.value).toBeUndefined();
     expect(await stage.copies()).toBe(2);
     // Half of the first pause's 20 ms.
@@ -215,8 +211,7 @@ describe('An acquire that no majority of nodes grants', () => {
     await putOn([stage.nodes[0]!], 'one', 5);
     await putOn([stage.nodes[1]!], 'two', 5);
     const line = stage.deafProcess().line();
-    const outcome = outcomeOf(line.ask());
-    await stage.clock.settle();
+    const outcome = await stage.clock.settled(outcomeOf(line.ask()));
     await line.release();
     await stage.clock.advance(20);
     expect(outcome.value?.status).toBe('cancelled');

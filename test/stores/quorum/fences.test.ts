@@ -213,8 +213,7 @@ describe('One hold id on a quorum', () => {
     await stage.clock.advance(nodeTimeoutMs + 1);
     expect(answersOf(first)).toEqual(['timeout', 'timeout', 'granted']);
     // As long as they may still execute it, they have no say.
-    const second = outcomeOf(line.ask({ queue: false }));
-    await stage.clock.settle();
+    const second = await stage.clock.settled(outcomeOf(line.ask({ queue: false })));
     expect(answersOf(second)).toEqual(['timeout', 'timeout', 'granted']);
     await stage.clock.advance(1_000);
     expect(await stage.copies()).toBe(0);
@@ -228,8 +227,7 @@ describe('One hold id on a quorum', () => {
     const stage = new QuorumStage(3);
     for (const node of stage.nodes) node.next('acquire', { kind: 'lateReply', ms: 100 });
     const line = stage.deafProcess().line();
-    const asked = outcomeOf(line.ask());
-    await stage.clock.settle();
+    const asked = await stage.clock.settled(outcomeOf(line.ask()));
     const released = outcomeOf(line.release(longMs));
     await stage.clock.advance(100);
     expect(asked.value?.status).toBe('cancelled');
@@ -244,8 +242,7 @@ describe('One hold id on a quorum', () => {
     for (const node of stage.nodes.slice(1))
       node.next('acquire', { kind: 'rejected', error: new Error('ECONNREFUSED') });
     const line = stage.deafProcess().line();
-    const asked = outcomeOf(line.ask());
-    await stage.clock.settle();
+    const asked = await stage.clock.settled(outcomeOf(line.ask()));
     await line.release(longMs);
     await stage.clock.advance(10);
     expect(asked.value?.status).toBe('cancelled');
@@ -256,8 +253,7 @@ describe('One hold id on a quorum', () => {
     const stage = new QuorumStage(3);
     for (const node of stage.nodes) node.next('acquire', { kind: 'lateReply', ms: 100 });
     const line = stage.deafProcess().line();
-    const asked = outcomeOf(line.ask());
-    await stage.clock.settle();
+    const asked = await stage.clock.settled(outcomeOf(line.ask()));
     await line.release(longMs);
     await stage.clock.advance(100);
     expect(asked.value?.status).toBe('cancelled');

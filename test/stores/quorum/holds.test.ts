@@ -102,8 +102,7 @@ describe('A release on a quorum', () => {
     const line = stage.deafProcess().line();
     await line.hold();
     for (const node of stage.nodes.slice(0, 2)) node.always('release', down);
-    const outcome = outcomeOf(line.release());
-    await stage.clock.settle();
+    const outcome = await stage.clock.settled(outcomeOf(line.release()));
     expect(outcome.error).toMatchObject({ outcome: 'unknown' });
     expect(answersOf(outcome)).toEqual(['unreachable', 'unreachable', 'replied']);
     expect(stage.clock.timerCount).toBe(0);
@@ -495,8 +494,7 @@ describe('The stream of a quorum', () => {
   it('A stream that too few nodes accept is an error, and ends at the others', async () => {
     const stage = new QuorumStage(3);
     for (const node of stage.nodes.slice(0, 2)) node.next('subscribe', down);
-    const outcome = outcomeOf(hearing(stage));
-    await stage.clock.settle();
+    const outcome = await stage.clock.settled(outcomeOf(hearing(stage)));
     expect(outcome.error).toMatchObject({ code: 'ERR_LOCK_STORE' });
     const heard: StoreMessage[] = [];
     stage.nodes[2]!.onMessage = (message) => heard.push(message);
@@ -593,8 +591,7 @@ describe('A node that restarted', () => {
       [1, true],
     ] as const) {
       await clock.advance(ms);
-      const outcome = outcomeOf(stage.deafProcess().line().ask({ queue: false, leaseMs: 1_000 }));
-      await clock.settle();
+      const outcome = await clock.settled(outcomeOf(stage.deafProcess().line().ask({ queue: false, leaseMs: 1_000 })));
       expect([ms, outcome.value?.status === 'granted']).toEqual([ms, isGranted]);
     }
     await clock.advance(longMs);

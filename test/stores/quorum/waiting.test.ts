@@ -99,8 +99,7 @@ describe('A wait for a lock on a quorum', () => {
     const other = setup.sibling();
     const outer = await setup.job('trace').in(() => lock.acquire('key'));
     const stranger = await queued(other);
-    const inner = outcomeOf(other.job('trace').in(() => lock.acquire('key')));
-    await setup.clock.settle();
+    const inner = await setup.clock.settled(outcomeOf(other.job('trace').in(() => lock.acquire('key'))));
     expect(inner.value?.fence).toBe(outer.fence);
     expect(stranger.state).toBe('pending');
   });

@@ -428,8 +428,7 @@ describe('The waiters of one process for a key in a store without a queue', () =
     const other = setup.sibling();
     const first = await taken(other);
     const stranger = await queued(setup);
-    const inner = outcomeOf(setup.job('trace').in(() => lock.acquire('key')));
-    await setup.clock.settle();
+    const inner = await setup.clock.settled(outcomeOf(setup.job('trace').in(() => lock.acquire('key'))));
     setup.store.isMute = true;
     await first.release();
     const outer = await other.job('trace').in(() => lock.acquire('key'));
@@ -444,8 +443,7 @@ describe('The waiters of one process for a key in a store without a queue', () =
     const mine = [1, 2].map(() => outcomeOf(setup.job('trace').in(() => lock.acquire('key'))));
     await setup.clock.settle();
     const stranger = await queued(setup);
-    const late = outcomeOf(setup.job('trace').in(() => lock.acquire('key')));
-    await setup.clock.settle();
+    const late = await setup.clock.settled(outcomeOf(setup.job('trace').in(() => lock.acquire('key'))));
     await first.release();
     await setup.clock.advance(10);
     expect([...mine, late].map(({ state }) => state)).toEqual(['fulfilled', 'fulfilled', 'fulfilled']);
@@ -501,8 +499,7 @@ describe('A store that gives another one a queue', () => {
     const waiter = await process.line().wait();
     const open = fake.gate('inspect');
     const newcomer = process.line('owner');
-    const reply = outcomeOf(newcomer.ask());
-    await clock.settle();
+    const reply = await clock.settled(outcomeOf(newcomer.ask()));
     await newcomer.release(0);
     const count = fake.count('acquire');
     open();

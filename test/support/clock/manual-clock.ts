@@ -17,6 +17,12 @@ export class ManualClock extends KitClock {
     return { monoMs, wallMs: wallMs + this.#jumpedMs };
   }
 
+  /** What it is given, after all that comes without time passing. */
+  async settled<T>(value: T): Promise<T> {
+    await this.settle();
+    return value;
+  }
+
   override randomId(): string {
     this.#ids += 1;
     return this.#ids.toString(16).padStart(32, '0');

@@ -88,10 +88,8 @@ export function taken(setup: Setup, options: AcquireOptions = {}): Promise<Hold>
 }
 
 /** An acquire of `key` by a job of its own, as far as it comes without time passing. */
-export async function queued(setup: Setup, options: AcquireOptions = {}): Promise<Outcome<Hold>> {
-  const outcome = outcomeOf(setup.job().in(() => lock.acquire('key', options)));
-  await setup.clock.settle();
-  return outcome;
+export function queued(setup: Setup, options: AcquireOptions = {}): Promise<Outcome<Hold>> {
+  return setup.clock.settled(outcomeOf(setup.job().in(() => lock.acquire('key', options))));
 }
 
 /** What has become of a promise, without waiting for it. */
