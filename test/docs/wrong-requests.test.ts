@@ -68,17 +68,13 @@ describe('What a wrong use says when a request comes', () => {
     ],
   ])('%s: the error says what was expected, what came and what to do', async (_, build, stack, options = {}) => {
     const errors: Error[] = [];
-    const stage = await ServerStage.start(
-      express5,
-      (app, { locks }) => {
-        build(app, locks);
-        app.onError((error, call) => {
-          errors.push(error as Error);
-          call.send('refused', 500);
-        });
-      },
-      options,
-    );
+    const stage = await ServerStage.start(express5, options, (app, { locks }) => {
+      build(app, locks);
+      app.onError((error, call) => {
+        errors.push(error as Error);
+        call.send('refused', 500);
+      });
+    });
     await stage.get('/orders/42');
     expect(errors.map((error) => error.stack)).toEqual([expect.stringContaining(stack)]);
   });
@@ -185,14 +181,11 @@ describe('What a wrong use warns of, once', () => {
     // The stage itself listens to its locks' losses.
     const locks = buildLocks({ abortGraceMs: 4_000 }, clock);
     locks.on('granted', () => stage.note('in'));
-    const stage = await ServerStage.start(
-      express5,
-      (app) =>
-        app.use(traceContext({ locks })).route('/orders/:id', lockOn('key'), async () => {
-          await clientLeaves(stage);
-          stage.note('client left');
-        }),
-      { bare: true },
+    const stage = await ServerStage.start(express5, { bare: true }, (app) =>
+      app.use(traceContext({ locks })).route('/orders/:id', lockOn('key'), async () => {
+        await clientLeaves(stage);
+        stage.note('client left');
+      }),
     );
     const client = await stage.connect();
     client.request({ path: '/orders/42' });
