@@ -28,13 +28,13 @@ export type StoreOperation = 'acquire' | 'renew' | 'release' | 'transfer' | 'ins
 /**
  * How a store call fails:
  * - an `Error`: the call does not reach the store, and rejects with this error.
- * - `'lost-call'`: the call does not reach the store, and no reply comes. It times out after `storeTimeoutMs`.
- * - `'lost-reply'`: the store executes the call, and no reply comes. It times out after `storeTimeoutMs`.
- * - `'late'`: the store executes the call, and its reply comes after `storeTimeoutMs`.
+ * - `'lost-call'`: the call does not reach the store, and there is no reply. It times out after `storeTimeoutMs`.
+ * - `'lost-reply'`: the store executes the call, and the reply is lost. It times out after `storeTimeoutMs`.
+ * - `'late'`: the store executes the call, and its reply arrives after `storeTimeoutMs`.
  */
 export type StoreFault = Error | 'lost-call' | 'lost-reply' | 'late';
 
-/** A store in memory whose calls fail when a test says so. */
+/** A store in memory whose calls fail on demand. */
 export class FaultyStore implements LockStore {
   readonly capabilities: StoreCapabilities;
   readonly edges: EdgeStore;
@@ -43,7 +43,7 @@ export class FaultyStore implements LockStore {
   readonly #lateMs: number;
   readonly #faults = new Map<StoreOperation, StoreFault[]>();
 
-  /** A late reply comes after `lateMs`. */
+  /** The delay of a late reply. */
   constructor(clock: Clock, lateMs: number) {
     this.#memory = new MemoryStore({ clock });
     this.#clock = clock;

@@ -253,7 +253,7 @@ function checkCategory(options: Pick<AcquireOptions, 'category'> | undefined, wh
   return checkOptions(options, { category: acquireRules.category }, where).category;
 }
 
-/** Listens before it looks: a waiter may come in the meantime. */
+/** Listens before it looks: a waiter may join meanwhile. */
 async function untilWaiting(locks: Locks, areWaiting: () => Promise<boolean>): Promise<void> {
   let [isSeen, look] = [false, (): void => {}];
   const unsubscribe = locks.on('waiting', () => look());

@@ -15,8 +15,7 @@ import { describePermitFences } from './clauses/permits/fences.ts';
 import { describeMixing } from './clauses/permits/mixing.ts';
 import { describePermitQueue } from './clauses/permits/queueing.ts';
 import { describePolling } from './clauses/polling.ts';
-import { describePriority } from './clauses/priority.ts';
-import { describeQueue } from './clauses/queue.ts';
+import { describePriority, describeQueue } from './clauses/queue.ts';
 import { describeReachability } from './clauses/reachability.ts';
 import { describeTransfer } from './clauses/transfer.ts';
 import type { StoreHarness } from './harness.ts';
@@ -49,22 +48,22 @@ export function describeStoreContract(runner: TestRunner, name: string, harness:
     afterEach(() => stage.end());
 
     for (const capability of ['queue', 'handOff', 'reachability', 'modes'] as const) {
-      it(`The store says truthfully whether it has ${capability}`, async () => {
+      it(`The store declares truthfully whether it has ${capability}`, async () => {
         expect(stage.store.capabilities[capability]).toBe(!harness.lacks?.includes(capability));
       });
     }
 
-    it('The store says truthfully whether it keeps edges', async () => {
+    it('The store declares truthfully whether it keeps edges', async () => {
       expect([stage.store.capabilities.edges === true, stage.store.edges !== undefined]).toEqual(
         Array(2).fill(!harness.lacks?.includes('edges')),
       );
     });
 
-    it('The store says truthfully whether its keys can have permits', async () => {
+    it('The store declares truthfully whether its keys can have permits', async () => {
       expect(stage.store.capabilities.permits === true).toBe(!harness.lacks?.includes('permits'));
     });
 
-    it('The store says truthfully whether it passes holds on', async () => {
+    it('The store declares truthfully whether it passes holds on', async () => {
       expect([stage.store.capabilities.transfer === true, stage.store.transfer !== undefined]).toEqual(
         Array(2).fill(!harness.lacks?.includes('transfer')),
       );

@@ -35,7 +35,7 @@ export interface StoreFault {
   create(): Promise<{ readonly store: LockStore; close(): Promise<void> }>;
 }
 
-/** A lease that is over soon; nothing that must happen before its end is asserted of it. */
+/** A lease that expires soon; no test expects anything before its end. */
 export const shortMs = 30;
 /** A lease that does not end during a test, however busy the machine is. */
 export const longMs = 60_000;

@@ -1,4 +1,4 @@
-/** For the tests of a store of your own: `reenlock/testing/contract`. */
+/** For the tests of your own store: `reenlock/testing/contract`. */
 
 export { describeStoreContract } from './contract.ts';
 export type { StoreFault, StoreHarness, StoreLoss } from './harness.ts';

@@ -47,7 +47,7 @@ export class StoreStage {
     this.#store = store;
   }
 
-  /** A process that hears of its grants. */
+  /** A process that listens for its grants. */
   async process(options?: SubscribeOptions): Promise<Process> {
     const process = this.deafProcess();
     await process.listen(options);
@@ -74,7 +74,7 @@ export class StoreStage {
     return this.store.inspect(id);
   }
 
-  /** Who holds and who waits, by hold id. */
+  /** The holders and waiters, by hold id. */
   async order(): Promise<{ holds: string[]; waiters: string[] }> {
     const { holds, waiters } = await this.inspect();
     return { holds: holds.map(({ holdId }) => holdId), waiters: waiters.map(({ holdId }) => holdId) };
@@ -86,10 +86,10 @@ export class StoreStage {
   }
 }
 
-/** One process: what it asks for, and what it was told in the stream. */
+/** One process: its requests, and its messages in the stream. */
 export class Process {
   readonly name: string = id('process');
-  /** All that came in the stream, in order; without what only says that the stream began. */
+  /** All messages of the stream, in order, without the one at its beginning. */
   readonly messages: StoreMessage[] = [];
   readonly #stage: StoreStage;
   readonly #arrivals = new EventEmitter();
@@ -113,7 +113,7 @@ export class Process {
     this.#unsubscribe = undefined;
   }
 
-  /** An acquire to come; with no owner, it has one of its own. */
+  /** A future acquire; without `owner`, of a new one. */
   line(owner: string = id('owner'), over: Partial<HoldRequest> = {}): Line {
     return new Line(this.#stage, {
       id: key,
@@ -137,7 +137,7 @@ export class Process {
     return this.line(owner, { mode: 'permit', permits });
   }
 
-  /** The first grant to the hold id that comes in the stream. */
+  /** The first grant to the hold id in the stream. */
   async granted({ request }: Line): Promise<WaiterGrant> {
     while (true) {
       for (const message of this.messages) {
@@ -188,7 +188,7 @@ export class Line {
     return this.ask({ queue: false });
   }
 
-  /** Acquires what must be free, or already granted. Returns the grant without what is beside it. */
+  /** Acquires a key that must be free, or already granted. Returns the grant without its numbers. */
   async hold(over: Partial<AcquireTerms> = {}): Promise<StoreGrant> {
     const reply = await this.ask(over);
     if (reply.status !== 'granted') throw new Error(`Expected the key to be granted, got '${reply.status}'`);

@@ -3,7 +3,7 @@ import type { EdgeStore, WaitEdge } from '../../../core/model/store.ts';
 import { longMs, shortMs } from '../harness.ts';
 import { type Contract, key, type Line } from '../stage.ts';
 
-/** C26, C27: who waits for what. */
+/** C26, C27: the edges of waits. */
 export function describeEdges({ harness, stage, describe, it, expect }: Contract): void {
   const edges = (): EdgeStore => stage.store.edges as EdgeStore;
   const edgeOf = ({ request }: Line): WaitEdge => ({ request, traceId: 'trace', key: 'as: {it} was % written' });
@@ -68,11 +68,11 @@ export function describeEdges({ harness, stage, describe, it, expect }: Contract
       await holds[1].hold();
       const before = await process.line().wait();
       const waiter = await process.line(undefined, { priority: -3 }).wait();
-      const told = await edges().wait(waiter.request);
-      expect(told.holds).toEqual(holds.map(({ holdId }) => ({ holdId, owner: 'holder', fence })));
+      const reply = await edges().wait(waiter.request);
+      expect(reply.holds).toEqual(holds.map(({ holdId }) => ({ holdId, owner: 'holder', fence })));
       const { waiters } = await stage.inspect();
-      expect(told.sinceMs).toBe(waiters.find(({ holdId }) => holdId === waiter.holdId)?.sinceMs);
-      expect((await edges().wait(before.request)).sinceMs).toBeLessThanOrEqual(told.sinceMs!);
+      expect(reply.sinceMs).toBe(waiters.find(({ holdId }) => holdId === waiter.holdId)?.sinceMs);
+      expect((await edges().wait(before.request)).sinceMs).toBeLessThanOrEqual(reply.sinceMs!);
     });
 
     it('`wait` reports no waiter if it is another’s, was granted, or has left', async () => {
@@ -88,7 +88,7 @@ export function describeEdges({ harness, stage, describe, it, expect }: Contract
       expect([sinceMs, holds.map(({ holdId }) => holdId)]).toEqual([undefined, [first.holdId]]);
     });
 
-    it('`wait` reports no hold whose lease is over, and changes nothing', async () => {
+    it('`wait` reports no hold whose lease has expired, and changes nothing', async () => {
       const process = await stage.process();
       const { holder, begin } = await stage.shortTurn();
       const waiter = await process.line().wait();
@@ -102,7 +102,7 @@ export function describeEdges({ harness, stage, describe, it, expect }: Contract
       expect((await edges().wait(holder.request)).sinceMs).toBeUndefined();
     });
 
-    it('`wait` reports no hold whose lease is over, even if no call has touched its key since', async () => {
+    it('`wait` reports no hold whose lease has expired, even if no call has touched its key since', async () => {
       const { request } = stage.deafProcess().line();
       await stage.deafProcess().line().hold({ leaseMs: shortMs });
       await harness.elapse(shortMs);

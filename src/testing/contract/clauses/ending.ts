@@ -4,7 +4,7 @@ import type { Contract } from '../stage.ts';
 /** C9, C10: release, cancel and renewal. */
 export function describeEnding({ harness, stage, describe, it, itQueues, expect }: Contract): void {
   describe('C9 A release removes the hold or the queue entry of its hold id', () => {
-    itQueues('The reply to a release says which of both it was', async () => {
+    itQueues('The reply to a release shows whether it ended a hold or a wait', async () => {
       const process = stage.deafProcess();
       const holder = process.line();
       const { nowMs } = await holder.ask();
@@ -26,7 +26,7 @@ export function describeEnding({ harness, stage, describe, it, itQueues, expect 
       });
     }
 
-    it('A release returns `absent` if the lease had ended and another owner has taken the key, who keeps it', async () => {
+    it('A release returns `absent` if the lease had ended and another owner has taken the key; that owner keeps it', async () => {
       const process = stage.deafProcess();
       const line = process.line();
       await line.hold({ leaseMs: shortMs });
@@ -37,7 +37,7 @@ export function describeEnding({ harness, stage, describe, it, itQueues, expect 
       expect((await stage.order()).holds).toEqual([next.holdId]);
     });
 
-    itQueues('The release of a hold whose lease is over still hands on', async () => {
+    itQueues('The release of a hold whose lease has expired still hands off', async () => {
       const { process, holder, begin } = await stage.shortTurn();
       const waiter = await process.line().wait();
       await begin();
@@ -129,7 +129,7 @@ export function describeEnding({ harness, stage, describe, it, itQueues, expect 
     });
 
     for (const status of ['released', 'absent']) {
-      it(`A tombstone is forgotten in the end beside one that is kept: ${status}`, async () => {
+      it(`A tombstone is forgotten in the end, and one that lasts longer is kept: ${status}`, async () => {
         const [line, other] = [stage.deafProcess().line(), stage.deafProcess().line()];
         for (const [each, tombstoneMs] of [[line, shortMs] as const, [other, longMs] as const]) {
           if (status === 'released') await each.hold();

@@ -15,23 +15,26 @@ export function describeFailing({ harness, stage, describe, it, itQueues, expect
       const holds = [process.line('holder'), process.line('holder')] as const;
       const grants = [await holds[0].hold(), await holds[1].hold({ leaseMs: 2 * longMs })] as const;
       const waiters = [await process.line('a').wait(), await process.line('b').wait(), await process.line('a').wait()];
-      const told = await stage.inspect();
-      expect(told.holds).toEqual(
+      const reply = await stage.inspect();
+      expect(reply.holds).toEqual(
         grants.map((grant) => ({ ...grant, owner: 'holder', process: holds[0].request.process, mode: 'write' })),
       );
-      expect(told.waiters.map(({ holdId, owner, process }) => [holdId, owner, process])).toEqual(
+      expect(reply.waiters.map(({ holdId, owner, process }) => [holdId, owner, process])).toEqual(
         waiters.map(({ request }) => [request.holdId, request.owner, request.process]),
       );
     });
 
-    itQueues("`inspect` says since when each waits, on the store's clock, whatever its priority", async () => {
-      const process = stage.deafProcess();
-      const { nowMs } = await process.line().ask();
-      for (const priority of [3, 0, -3]) await process.line(undefined, { priority }).wait();
-      const told = await stage.inspect();
-      const times = [nowMs - 1, ...told.waiters.map(({ sinceMs }) => sinceMs), told.nowMs + 1];
-      expect(times).toEqual([...times].sort((a, b) => a - b));
-    });
+    itQueues(
+      "`inspect` returns since when each waiter waits, on the store's clock, whatever its priority",
+      async () => {
+        const process = stage.deafProcess();
+        const { nowMs } = await process.line().ask();
+        for (const priority of [3, 0, -3]) await process.line(undefined, { priority }).wait();
+        const reply = await stage.inspect();
+        const times = [nowMs - 1, ...reply.waiters.map(({ sinceMs }) => sinceMs), reply.nowMs + 1];
+        expect(times).toEqual([...times].sort((a, b) => a - b));
+      },
+    );
 
     itQueues('`inspect` changes nothing: no hold, no order, no liveness, no grant', async () => {
       const [one, two] = [await stage.process(), await stage.process()];
@@ -56,7 +59,7 @@ export function describeFailing({ harness, stage, describe, it, itQueues, expect
   });
 
   describe('C18 Only a failed call rejects', () => {
-    it('What the store never heard of gets a reply, not an error', async () => {
+    it('A call about an unknown hold id gets a reply, not an error', async () => {
       const line = stage.deafProcess().line();
       expect((await line.release()).status).toBe('absent');
       expect((await line.release(longMs)).status).toBe('absent');

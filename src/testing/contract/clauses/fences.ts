@@ -128,7 +128,7 @@ export function describeFences({ harness, stage, describe, it, itQueues, expect 
   });
 }
 
-/** Calls with a wall clock that shows a time of its own. */
+/** Calls with a wall clock that is wrong. */
 async function withWallClock<T>(nowMs: number, call: () => Promise<T>): Promise<T> {
   const { now } = wallClock;
   try {

@@ -1,11 +1,11 @@
 import { longMs, shortMs } from '../harness.ts';
 import type { Contract } from '../stage.ts';
 
-/** C1 to C4: who is granted at once. */
+/** C1 to C4: grants at once. */
 export function describeGranting({ harness, stage, describe, it, itQueues, expect }: Contract): void {
   describe('C1 A free key is granted at once', () => {
     for (const queue of [true, false]) {
-      it(`A grant comes with a fence, the end of the lease and the store's time (queue: ${queue})`, async () => {
+      it(`A grant has a fence, the end of the lease and the store's time (queue: ${queue})`, async () => {
         const line = stage.deafProcess().line();
         const reply = await line.ask({ queue, leaseMs: 12_345 });
         expect(reply).toMatchObject({

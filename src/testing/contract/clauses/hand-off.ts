@@ -15,22 +15,19 @@ export function describeHandOff({ harness, stage, describe, it, itQueues, expect
       expect(holds[0]!.fence).toBeGreaterThan(fence);
     });
 
-    itQueues(
-      'The waiter hears of its grant in the reply if the releasing process is its own, and not in the stream',
-      async () => {
-        const process = await stage.process();
-        const holder = process.line();
-        await holder.hold();
-        const waiter = await process.line().wait();
-        const { status, claims } = await holder.release();
-        expect(status).toBe('released');
-        expect(claims).toEqual([expect.objectContaining({ holdId: waiter.holdId, isClaim: true })]);
-        expect(await process.heard()).toEqual([]);
-      },
-    );
+    itQueues('The grant of a waiter is in the reply if its own process releases, and not in the stream', async () => {
+      const process = await stage.process();
+      const holder = process.line();
+      await holder.hold();
+      const waiter = await process.line().wait();
+      const { status, claims } = await holder.release();
+      expect(status).toBe('released');
+      expect(claims).toEqual([expect.objectContaining({ holdId: waiter.holdId, isClaim: true })]);
+      expect(await process.heard()).toEqual([]);
+    });
 
     itQueues(
-      'The waiter hears of its grant in the stream of its process if that is another, and not in the reply',
+      'The grant of a waiter is in the stream of its process if another one releases, and not in the reply',
       async () => {
         const [one, two] = [await stage.process(), await stage.process()];
         const holder = one.line();
@@ -45,7 +42,7 @@ export function describeHandOff({ harness, stage, describe, it, itQueues, expect
       },
     );
 
-    itQueues('The waiter never hears of its grant from inside the call', async () => {
+    itQueues('The grant of a waiter is never delivered from inside the call', async () => {
       const [one, two] = [await stage.process(), await stage.process()];
       const holder = one.line();
       await holder.hold();
@@ -65,7 +62,7 @@ export function describeHandOff({ harness, stage, describe, it, itQueues, expect
       expect((await lines[1].release()).claims).toMatchObject([{ holdId: waiter.holdId }]);
     });
 
-    itQueues('The key is handed to one waiter: the others hear nothing', async () => {
+    itQueues('The key is handed to one waiter: the others get no message', async () => {
       const [one, two, three] = [await stage.process(), await stage.process(), await stage.process()];
       const holder = one.line();
       await holder.hold();
@@ -110,7 +107,7 @@ export function describeHandOff({ harness, stage, describe, it, itQueues, expect
     });
 
     itQueues(
-      'Waiters of one owner are granted together, also if one of them gave up, and another came after that',
+      'Waiters of one owner are granted together, even if one of them gave up and another joined after that',
       async () => {
         const process = await stage.process();
         const holder = process.line();
@@ -124,20 +121,17 @@ export function describeHandOff({ harness, stage, describe, it, itQueues, expect
       },
     );
 
-    itQueues(
-      'Waiters of one owner each hear of it in the stream of their own process, with a claim of their own',
-      async () => {
-        const [one, two, three] = [await stage.process(), await stage.process(), await stage.process()];
-        const holder = one.line();
-        await holder.hold();
-        const first = await two.line('owner', { claimMs: 5_000 }).wait();
-        const second = await three.line('owner', { claimMs: 7_000 }).wait();
-        await holder.release();
-        const [a, b] = [await two.granted(first), await three.granted(second)];
-        expect(b.fence).toBe(a.fence);
-        expect(b.endMs - a.endMs).toBe(2_000);
-      },
-    );
+    itQueues('Waiters of one owner each get a separate claim in the stream of their process', async () => {
+      const [one, two, three] = [await stage.process(), await stage.process(), await stage.process()];
+      const holder = one.line();
+      await holder.hold();
+      const first = await two.line('owner', { claimMs: 5_000 }).wait();
+      const second = await three.line('owner', { claimMs: 7_000 }).wait();
+      await holder.release();
+      const [a, b] = [await two.granted(first), await three.granted(second)];
+      expect(b.fence).toBe(a.fence);
+      expect(b.endMs - a.endMs).toBe(2_000);
+    });
 
     itQueues('The key is free for others when all holds of the owner are released', async () => {
       const process = await stage.process();
@@ -177,7 +171,7 @@ export function describeHandOff({ harness, stage, describe, it, itQueues, expect
     });
 
     itQueues(
-      'A force release takes every hold of the owner, tells their processes, and grants the next waiter',
+      'A force release takes every hold of the owner, sends `lost` to their processes, and grants the next waiter',
       async () => {
         const [one, two, three] = [await stage.process(), await stage.process(), await stage.process()];
         const holds = [one.line('owner'), two.line('owner')] as const;
@@ -202,7 +196,7 @@ export function describeHandOff({ harness, stage, describe, it, itQueues, expect
       expect(await process.heard()).toContainEqual({ kind: 'lost', holdId: holder.holdId });
     });
 
-    it('A forced release does nothing if the lease is already over', async () => {
+    it('A force release does nothing if the lease has already expired', async () => {
       const process = await stage.process();
       const { fence } = await process.line().hold({ leaseMs: shortMs });
       await harness.elapse(shortMs);

@@ -48,11 +48,11 @@ export function describeListing({ harness, stage, describe, it, expect }: Contra
       await holder.hold();
       await process.line(undefined, { priority: 3 }).wait();
       const { locks } = await stage.store.list!({ idPrefix: '', limit: 100 });
-      const { nowMs: _, ...told } = await stage.inspect();
-      expect(locks).toEqual([{ id: holder.request.id, nowMs: expect.any(Number), ...told }]);
+      const { nowMs: _, ...reply } = await stage.inspect();
+      expect(locks).toEqual([{ id: holder.request.id, nowMs: expect.any(Number), ...reply }]);
     });
 
-    it('`list` does not name a lock that was released, or whose lease is over', async () => {
+    it('`list` does not name a lock that was released, or whose lease has expired', async () => {
       const process = stage.deafProcess();
       const released = process.line(undefined, { id: 'released' });
       await released.hold();

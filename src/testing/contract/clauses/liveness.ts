@@ -10,7 +10,7 @@ export function describeLiveness(contract: Contract): void {
 function describeLapsed({ harness, stage, describe, itQueues, expect }: Contract): void {
   describe('C12 A process that let a claim lapse', () => {
     itQueues(
-      'A process that let a claim lapse is passed over with its other waiters until it polls, and keeps their places',
+      'A process that let a claim lapse is skipped with its other waiters until it polls, and keeps their places',
       async () => {
         const [one, two] = [await stage.process(), await stage.process()];
         const holder = one.line();
@@ -28,7 +28,7 @@ function describeLapsed({ harness, stage, describe, itQueues, expect }: Contract
       },
     );
 
-    itQueues('A process that let a claim lapse is passed over at each hand-off until it polls', async () => {
+    itQueues('A process that let a claim lapse is skipped at each hand-off until it polls', async () => {
       const [one, two] = [await stage.process(), await stage.process()];
       const holder = one.line();
       await holder.hold();
@@ -43,7 +43,7 @@ function describeLapsed({ harness, stage, describe, itQueues, expect }: Contract
     });
 
     itQueues(
-      'A process that let a claim lapse is not passed over any more once it asked for another hold, though others of its owner hold on',
+      'A process that let a claim lapse is no longer skipped after it asked for another hold, although others of its owner still hold',
       async () => {
         const [one, two] = [await stage.process(), await stage.process()];
         const holder = one.line();
@@ -61,7 +61,7 @@ function describeLapsed({ harness, stage, describe, itQueues, expect }: Contract
     );
 
     itQueues(
-      'A process that let a claim lapse is not passed over any more once it polled, though others of its owner hold on',
+      'A process that let a claim lapse is no longer skipped after it polled, although others of its owner still hold',
       async () => {
         const [one, two] = [await stage.process(), await stage.process()];
         const holder = one.line();
@@ -105,7 +105,7 @@ function describeLapsed({ harness, stage, describe, itQueues, expect }: Contract
       },
     );
 
-    itQueues('A process that let a claim lapse is not passed over by its own call', async () => {
+    itQueues('A process that let a claim lapse is not skipped by its own call', async () => {
       const [one, two] = [await stage.process(), await stage.process()];
       const holder = one.line();
       await holder.hold();
@@ -147,7 +147,7 @@ function describeSilent({ harness, stage, describe, itQueues, expect }: Contract
       expect(await gone.heard()).toEqual([]);
     });
 
-    itQueues('A process that comes back is queued anew at the tail', async () => {
+    itQueues('A process that returns is queued again at the tail', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();

@@ -77,7 +77,7 @@ function describeSharing({ harness, stage, describe, it, expect }: Contract): vo
       expect(await two.heard()).toEqual([{ kind: 'granted', grant: grants[1] }]);
     });
 
-    it('The readers behind a writer that gives up are granted beside the holders', async () => {
+    it('The readers behind a writer that gives up are granted alongside the holders', async () => {
       const process = await stage.process();
       const holder = process.reader();
       await holder.hold();
@@ -87,7 +87,7 @@ function describeSharing({ harness, stage, describe, it, expect }: Contract): vo
       expect((await stage.order()).holds.sort()).toEqual(holdIds([holder, ...readers]).sort());
     });
 
-    it('A reader comes in beside the holders if only an unreachable process waits', async () => {
+    it('A reader is granted alongside the holders if only an unreachable process waits', async () => {
       if (harness.lacks?.includes('reachability')) return;
       const process = await stage.process();
       const holder = process.reader();
@@ -98,7 +98,7 @@ function describeSharing({ harness, stage, describe, it, expect }: Contract): vo
       expect(await stage.order()).toEqual({ holds: holdIds([holder, reader]), waiters: [dead.holdId] });
     });
 
-    it('Each reader’s hold has a lease of its own', async () => {
+    it('Each reader’s hold has its own lease', async () => {
       const process = stage.deafProcess();
       const long = process.reader();
       await process.reader().hold({ leaseMs: shortMs });

@@ -54,7 +54,7 @@ function describeAdmission({ harness, stage, describe, it, expect }: Contract): 
       expect(await process.line('T/2').status({ queue: false })).toBe('granted');
     });
 
-    it('A grant says how many other holds its ancestors have', async () => {
+    it('A grant has the number of other holds of its ancestors', async () => {
       const process = stage.deafProcess();
       const lines = ['T', 'T/1', 'T/1', 'T/1/a'].map((owner) => process.line(owner));
       const counts = [];
@@ -66,7 +66,7 @@ function describeAdmission({ harness, stage, describe, it, expect }: Contract): 
 
 function describeNestedQueue({ stage, describe, itQueues: it, expect }: Contract): void {
   describe('C6 A waiter that is nested in a holder stands before strangers', () => {
-    it('A branch that waits for a sibling is granted before a stranger that came first', async () => {
+    it('A branch that waits for a sibling is granted before a stranger that was queued first', async () => {
       const process = await stage.process();
       const root = process.line('T');
       await root.hold();
@@ -82,7 +82,7 @@ function describeNestedQueue({ stage, describe, itQueues: it, expect }: Contract
       expect(await stage.order()).toEqual({ holds: [stranger.holdId], waiters: [] });
     });
 
-    it('A child of the deepest holder is granted before a child of a sibling that came first', async () => {
+    it('A child of the deepest holder is granted before a child of a sibling that was queued first', async () => {
       const process = await stage.process();
       const [root, one, child] = [process.line('T'), process.line('T/1'), process.line('T/1/a')];
       for (const line of [root, one, child]) await line.hold();
@@ -123,7 +123,7 @@ function describeNestedQueue({ stage, describe, itQueues: it, expect }: Contract
       expect(await stage.order()).toEqual({ holds: [two.holdId], waiters: [stranger.holdId] });
     });
 
-    it('`inspect` says since when a waiter in front waits', async () => {
+    it('`inspect` returns since when a waiter in front waits', async () => {
       const process = await stage.process();
       for (const owner of ['T', 'T/1']) await process.line(owner).hold();
       const reply = await process.line('T/2', { priority: 3 }).ask();
@@ -134,7 +134,7 @@ function describeNestedQueue({ stage, describe, itQueues: it, expect }: Contract
   });
 
   describe('C14 Waiters that are nested in the owner that was just granted are granted with it', () => {
-    it('A nested waiter that came before its ancestor is granted with it, over a stranger between them', async () => {
+    it('A nested waiter that was queued before its ancestor is granted with it, ahead of a stranger between them', async () => {
       const process = await stage.process();
       const holder = process.line('V');
       await holder.hold();
@@ -199,7 +199,7 @@ function describeNestedReaders({ stage, describe, it, itQueues, expect }: Contra
       expect(await process.reader('U').status({ queue: false })).toBe('granted');
     });
 
-    it('A branch that asks to write while its ancestor reads beside a stranger is in conflict', async () => {
+    it('A branch that asks to write while its ancestor reads alongside a stranger is in conflict', async () => {
       const process = stage.deafProcess();
       await process.reader('T').hold();
       await process.reader('U').hold();
@@ -207,7 +207,7 @@ function describeNestedReaders({ stage, describe, it, itQueues, expect }: Contra
       expect(await process.reader('T/1').status({ queue: false })).toBe('granted');
     });
 
-    itQueues('A branch that asks to write beside a writing sibling waits for it', async () => {
+    itQueues('A branch that asks to write while a sibling writes waits for it', async () => {
       const process = await stage.process();
       await process.reader('T').hold();
       const one = process.line('T/1');
@@ -239,7 +239,7 @@ function describeNestedPermits({ stage, describe, it, expect }: Contract): void 
       expect(await process.permit(2, 'U').status({ queue: false })).toBe('refused');
     });
 
-    it('A parent takes a permit beside the one of its child', async () => {
+    it('A parent takes a permit in addition to the one of its child', async () => {
       const process = stage.deafProcess();
       await process.permit(2, 'T/1').hold();
       expect(await process.permit(2, 'T').status({ queue: false })).toBe('granted');
@@ -265,7 +265,7 @@ function describeInheritance({ harness, stage, describe, it, expect }: Contract)
       expect(await stranger.status({ queue: false })).toBe('refused');
     });
 
-    it('A hold beside others passes to an ancestor, and a branch that waited is granted beneath it', async () => {
+    it('A hold alongside others passes to an ancestor, and a branch that waited is granted beneath it', async () => {
       if (harness.lacks?.includes('queue')) return;
       const process = await stage.process();
       const root = process.line('T');

@@ -10,7 +10,7 @@ export function describeNode({ harness, stage, describe, it, expect }: Contract)
   const far = async () => ((await stage.inspect()).nowMs + farMs) * 1000;
 
   describe('C24 With `minFence`', () => {
-    it('The store says that it supports `minFence`', async () => {
+    it('The store declares that it supports `minFence`', async () => {
       expect(stage.store.capabilities.minFence).toBe(true);
     });
 
@@ -59,7 +59,7 @@ export function describeNode({ harness, stage, describe, it, expect }: Contract)
       expect((await stage.deafProcess().line().hold()).fence).toBeGreaterThan(minFence);
     });
 
-    it('A repeat raises the fence to exactly `minFence`, whatever the clock says by then', async () => {
+    it('A repeat raises the fence to exactly `minFence`, whatever the clock shows', async () => {
       const line = stage.deafProcess().line();
       const { fence } = await line.hold();
       await harness.elapse(2);
@@ -101,7 +101,7 @@ export function describeNode({ harness, stage, describe, it, expect }: Contract)
     const announced = (line: Line) => stage.store.release(line.request, { tombstoneMs: longMs, announce: true });
     const freed = (messages: readonly StoreMessage[]) => messages.filter(({ kind }) => kind === 'freed');
 
-    it('An announced release that leaves the key free tells every process that subscribed for it, and no other', async () => {
+    it('An announced release that leaves the key free sends a message to every process that subscribed for it, and to no other', async () => {
       const [one, two] = [await stage.process({ freed: true }), await stage.process({ freed: true })];
       const other = await stage.process();
       const lines = [one.line('owner'), one.line('owner')] as const;
@@ -113,7 +113,7 @@ export function describeNode({ harness, stage, describe, it, expect }: Contract)
       expect(await other.heard()).toEqual([]);
     });
 
-    it('An announced release also tells of a hold id whose acquire was answered, the first and later ones', async () => {
+    it('An announced release also sends a message for a hold id whose acquire got a reply, the first and later ones', async () => {
       const process = await stage.process({ freed: true });
       for (let turn = 0; turn < 3; turn++) {
         const line = process.line();
@@ -123,7 +123,7 @@ export function describeNode({ harness, stage, describe, it, expect }: Contract)
       expect(freed(await process.heard())).toHaveLength(3);
     });
 
-    it('An announced release tells nothing if the next waiter is granted', async () => {
+    it('An announced release sends no message if the next waiter is granted', async () => {
       const process = await stage.process({ freed: true });
       const line = process.line();
       await line.hold();
@@ -132,7 +132,7 @@ export function describeNode({ harness, stage, describe, it, expect }: Contract)
       expect(freed(await process.heard())).toEqual([]);
     });
 
-    it('A release tells nothing if nothing was held, or if it was not to be announced', async () => {
+    it('A release sends no message if nothing was held, or if it was not announced', async () => {
       const process = await stage.process({ freed: true });
       await announced(process.line());
       const line = process.line();
@@ -141,7 +141,7 @@ export function describeNode({ harness, stage, describe, it, expect }: Contract)
       expect(await process.heard()).toEqual([]);
     });
 
-    it('An announced release tells nothing to a process that has unsubscribed', async () => {
+    it('An announced release sends no message to a process that has unsubscribed', async () => {
       const [gone, process] = [await stage.process({ freed: true }), await stage.process({ freed: true })];
       await gone.leave();
       const line = process.line();

@@ -38,7 +38,7 @@ function describeBothModes({ harness, stage, describe, it, expect }: Contract): 
     });
 
     for (const queue of [true, false]) {
-      it(`An owner that reads beside others and asks to write is in conflict (queue: ${queue})`, async () => {
+      it(`An owner that reads alongside others and asks to write is in conflict (queue: ${queue})`, async () => {
         const process = stage.deafProcess();
         const [own, other] = [process.reader('owner'), process.reader()];
         const { endMs } = await own.hold();
@@ -67,7 +67,7 @@ function describeBothModes({ harness, stage, describe, it, expect }: Contract): 
       expect(await stage.order()).toEqual({ holds: holdIds([reader, writer]), waiters: [other.holdId] });
     });
 
-    it('A waiting reader is granted beside other readers, and the owner’s waiting writer is not', async () => {
+    it('A waiting reader is granted alongside other readers, and the owner’s waiting writer is not', async () => {
       const process = await stage.process();
       const other = process.reader();
       await other.hold();
@@ -83,7 +83,7 @@ function describeBothModes({ harness, stage, describe, it, expect }: Contract): 
       expect((await stage.order()).holds.sort()).toEqual(holdIds([reader, writer]).sort());
     });
 
-    it('An owner’s writer that waits while its reader comes in beside others is granted when they are gone', async () => {
+    it('An owner’s writer that waits while its reader joins others is granted when they are gone', async () => {
       const process = await stage.process();
       const [holder, owner] = [process.reader(), process.line('owner')];
       await holder.hold();
@@ -97,7 +97,7 @@ function describeBothModes({ harness, stage, describe, it, expect }: Contract): 
       expect((await stage.order()).holds.sort()).toEqual(holdIds([reader, owner]).sort());
     });
 
-    it('Waiting readers come in when the lease of the write hold is over and its owner still reads', async () => {
+    it('Waiting readers are granted when the lease of the write hold has expired and its owner still reads', async () => {
       const { process, holder, begin } = await stage.shortTurn();
       const next = await process.reader().wait();
       await begin();
@@ -163,7 +163,7 @@ function describeOneFence({ stage, describe, it, expect }: Contract): void {
       expect((await process.line('other').hold()).fence).toBeGreaterThan(fence);
     });
 
-    it('The fence rises for a writer that is handed the key beside its owner’s reads', async () => {
+    it('The fence rises for a writer that is handed the key alongside its owner’s reads', async () => {
       const process = await stage.process();
       const [holder, writer] = [process.reader(), process.line('owner')];
       const { fence } = await holder.hold();
@@ -191,7 +191,7 @@ function describeOneFence({ stage, describe, it, expect }: Contract): void {
 }
 
 function describeOtherHolds({ stage, describe, it, itQueues, expect }: Contract): void {
-  describe('C22 A grant tells how many other holds its owner has', () => {
+  describe('C22 A grant has the number of its owner’s other holds', () => {
     it('A grant counts the owner’s other holds over all processes, and the same at each repeat', async () => {
       const lines = [1, 2, 3].map(() => stage.deafProcess().line('owner'));
       const replies = [];
@@ -208,7 +208,7 @@ function describeOtherHolds({ stage, describe, it, itQueues, expect }: Contract)
       expect(await process.reader().ask()).toMatchObject(beside(0, 0));
     });
 
-    itQueues('Waiters of one owner that are granted together hear of each other, in the stream', async () => {
+    itQueues('Waiters of one owner that are granted together are counted for each other in the stream', async () => {
       const [one, two] = [await stage.process(), await stage.process()];
       const holder = stage.deafProcess().line();
       await holder.hold();
@@ -218,7 +218,7 @@ function describeOtherHolds({ stage, describe, it, itQueues, expect }: Contract)
         expect({ grant }).toMatchObject(beside(1, 1));
     });
 
-    itQueues('Waiters of one owner that are granted together hear of each other, in the reply', async () => {
+    itQueues('Waiters of one owner that are granted together are counted for each other in the reply', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();
@@ -229,19 +229,22 @@ function describeOtherHolds({ stage, describe, it, itQueues, expect }: Contract)
       expect(await waiters[0]!.ask()).toMatchObject({ ...beside(1, 1), claims: [named[1]] });
     });
 
-    itQueues('A waiter that is granted with its ancestor is told of that one, and the ancestor of nobody', async () => {
-      const [one, two] = [await stage.process(), await stage.process()];
-      const holder = stage.deafProcess().line();
-      await holder.hold();
-      const [outer, inner] = [await one.line('T').wait(), await two.line('T/1').wait()];
-      await holder.release();
-      expect({ grant: await one.granted(outer) }).toMatchObject(beside(0, 0));
-      expect({ grant: await two.granted(inner) }).toMatchObject(beside(1, 0));
-    });
+    itQueues(
+      'The grant of a waiter counts the ancestor that is granted with it, and the ancestor’s grant counts nobody',
+      async () => {
+        const [one, two] = [await stage.process(), await stage.process()];
+        const holder = stage.deafProcess().line();
+        await holder.hold();
+        const [outer, inner] = [await one.line('T').wait(), await two.line('T/1').wait()];
+        await holder.release();
+        expect({ grant: await one.granted(outer) }).toMatchObject(beside(0, 0));
+        expect({ grant: await two.granted(inner) }).toMatchObject(beside(1, 0));
+      },
+    );
   });
 }
 
-/** A grant beside so many other holds of its family, and so many of these of its owner. */
+/** A grant with these numbers of other holds of its family, and of its owner. */
 function beside(otherHolds: number, equalHolds: number) {
   return { grant: { otherHolds, equalHolds } };
 }

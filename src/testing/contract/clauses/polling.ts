@@ -11,7 +11,7 @@ export function describePolling({ harness, stage, describe, itQueues, expect }: 
       const waiter = await two.line().wait();
       await holder.release();
       const sent = await two.granted(waiter);
-      // As if the message had not come.
+      // As if the message was lost.
       expect(await waiter.ask()).toMatchObject({ status: 'granted', grant: sent });
     });
 
@@ -73,7 +73,7 @@ export function describePolling({ harness, stage, describe, itQueues, expect }: 
     });
 
     itQueues(
-      'A poll that names the newest waiter of its process is told whether the store has lost that one',
+      'The reply to a poll that names the newest waiter of its process shows whether the store has lost that one',
       async () => {
         const process = await stage.process();
         await process.line().hold();
@@ -114,7 +114,7 @@ export function describePolling({ harness, stage, describe, itQueues, expect }: 
       const waiter = await stage.deafProcess().line('owner').wait();
       await begin();
       await harness.elapse(shortMs);
-      // Its process can't be reached, so that the key goes to the newcomer of the same owner.
+      // Its process can't be reached: the key passes to the newcomer of the same owner.
       const { fence } = await stage.deafProcess().line('owner').hold();
       expect((await waiter.hold()).fence).toBe(fence);
       expect(await stage.order()).toMatchObject({ waiters: [] });
@@ -140,7 +140,7 @@ export function describePolling({ harness, stage, describe, itQueues, expect }: 
         expect((await holder.release()).status).toBe('absent');
       });
 
-      itQueues('A waiter that was queued anew is handed the key on release, and told of it', async () => {
+      itQueues('A waiter that was queued again is handed the key on release, and gets the message', async () => {
         const process = await stage.process();
         await process.line().hold();
         const lines = [await process.line().wait(), await process.line().wait()] as const;

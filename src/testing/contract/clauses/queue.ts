@@ -1,13 +1,13 @@
 import { shortMs } from '../harness.ts';
 import { type Contract, key, type Line } from '../stage.ts';
 
-/** C5, C6, C16, C28: who is queued, and in what order. */
+/** C5, C6, C16, C28: the queue and its order. */
 export function describeQueue({ harness, stage, describe, it, itQueues, expect }: Contract): void {
-  /** To some milliseconds: the time and the lease's end that a quorum tells may be of different servers. */
+  /** To some milliseconds: the time and the lease's end of a quorum may be of different servers. */
   const about = (ms: number): unknown => expect.closeTo(ms, -1);
 
   describe('C5 A key that is not free', () => {
-    it('An acquire of a key that is not free is queued once: the reply says whether the store knew of it, and when the lease is over', async () => {
+    it('An acquire of a key that is not free is queued once: the reply shows whether the store knew it, and when the lease ends', async () => {
       const process = stage.deafProcess();
       const { endMs } = await process.line().hold();
       const waiter = process.line();
@@ -44,7 +44,7 @@ export function describeQueue({ harness, stage, describe, it, itQueues, expect }
       expect(await stage.order()).toEqual({ holds: [], waiters: [] });
     });
 
-    it('A key is free when the longest lease of its owner is over', async () => {
+    it('A key is free when the longest lease of its owner has expired', async () => {
       const process = stage.deafProcess();
       const { endMs } = await process.line('owner').hold({ leaseMs: 50_000 });
       await process.line('owner').hold({ leaseMs: 10_000 });
@@ -107,7 +107,7 @@ export function describeQueue({ harness, stage, describe, it, itQueues, expect }
     });
 
     for (const queue of [true, false]) {
-      itQueues(`A newcomer does not overtake when the lease of the holder is over (queue: ${queue})`, async () => {
+      itQueues(`A newcomer does not overtake when the lease of the holder has expired (queue: ${queue})`, async () => {
         const { begin } = await stage.shortTurn();
         const process = await stage.process();
         const waiter = await process.line().wait();
@@ -130,9 +130,9 @@ export function describeQueue({ harness, stage, describe, it, itQueues, expect }
     });
   });
 
-  describe('C28 Who is not granted is told how many wait before it', () => {
+  describe('C28 A reply without a grant has the number of waiters ahead', () => {
     itQueues(
-      'An acquire is told how many wait before it when it is queued, whenever it polls, and when it is refused',
+      'The reply to an acquire has the number of waiters ahead when it is queued, whenever it polls, and when it is refused',
       async () => {
         const process = stage.deafProcess();
         const holder = process.line('holder');
@@ -167,7 +167,7 @@ export function describeQueue({ harness, stage, describe, it, itQueues, expect }
   });
 
   describe('C16 A queue of `maxWaiters` takes no more', () => {
-    itQueues('One waiter too many is told `full` and leaves nothing', async () => {
+    itQueues('One waiter too many gets `full` and leaves nothing', async () => {
       const process = stage.deafProcess();
       const { endMs } = await process.line().hold();
       const waiters = [process.line(), process.line()];
@@ -207,6 +207,84 @@ export function describeQueue({ harness, stage, describe, it, itQueues, expect }
         await process.line(undefined, { id }).hold();
         expect((await process.line(undefined, { id }).ask({ maxWaiters: 1 })).status).toBe('queued');
       }
+    });
+  });
+}
+
+/** C6: the order of turns. */
+export function describePriority({ harness, stage, describe, it, expect }: Contract): void {
+  if (harness.lacks?.includes('queue')) return;
+  describe('C6 With priorities', () => {
+    it('The higher priority is first, and within one priority the earlier arrival', async () => {
+      const process = await stage.process();
+      const holder = process.line();
+      await holder.hold();
+      const priorities = [0, 100, -100, 1, 0, 1, -100, 100];
+      const lines = priorities.map((priority) => process.line(undefined, { priority }));
+      for (const line of lines) await line.wait();
+      const sorted = [1, 7, 3, 5, 0, 4, 2, 6].map((i) => lines[i]!);
+      const { waiters } = await stage.inspect();
+      expect(waiters.map(({ holdId }) => holdId)).toEqual(sorted.map(({ holdId }) => holdId));
+      expect(waiters.map(({ priority }) => priority)).toEqual([...priorities].sort((a, b) => b - a));
+      let last = holder;
+      for (const line of sorted) {
+        await last.release();
+        expect((await stage.order()).holds).toEqual([line.holdId]);
+        last = line;
+      }
+    });
+
+    it('A poll keeps the place, and reports nothing new', async () => {
+      const process = await stage.process();
+      await process.line().hold();
+      const [low, high] = [process.line(), process.line(undefined, { priority: 5 })] as const;
+      await low.wait();
+      await high.wait();
+      expect(await high.ask()).toMatchObject({ status: 'queued', isNew: false });
+      expect(await low.ask()).toMatchObject({ status: 'queued', isNew: false });
+      expect((await stage.order()).waiters).toEqual([high.holdId, low.holdId]);
+    });
+
+    it('The highest priority does not enter before the holder, and can be cancelled as any other', async () => {
+      const process = await stage.process();
+      const holder = process.line();
+      await holder.hold();
+      const waiter = await process.line().wait();
+      const high = await process.line(undefined, { priority: 100 }).wait();
+      expect(await stage.order()).toEqual({ holds: [holder.holdId], waiters: [high.holdId, waiter.holdId] });
+      expect((await high.release()).status).toBe('cancelled');
+      await holder.release();
+      expect(await stage.order()).toEqual({ holds: [waiter.holdId], waiters: [] });
+    });
+
+    if (!harness.lacks?.includes('modes')) {
+      it('A reader that is ahead of a waiting writer reads at once alongside the others, and no other reader does', async () => {
+        const process = await stage.process();
+        const reading = process.reader();
+        const { fence } = await reading.hold();
+        const writer = await process.line().wait();
+        expect(await process.reader(undefined, { priority: 1 }).status({ queue: false })).toBe('refused');
+        const urgent = process.reader(undefined, { priority: 1 });
+        expect(await urgent.hold()).toMatchObject({ fence, isClaim: false });
+        const later = await process.reader().wait();
+        expect(await stage.order()).toEqual({
+          holds: [reading.holdId, urgent.holdId],
+          waiters: [writer.holdId, later.holdId],
+        });
+        await reading.release();
+        await urgent.release();
+        expect((await stage.order()).holds).toEqual([writer.holdId]);
+      });
+    }
+
+    it('A high priority that arrives when the key is free and others wait does not overtake the queue by arriving', async () => {
+      const process = await stage.process();
+      const holder = process.line();
+      await holder.hold();
+      const waiter = await process.line().wait();
+      await holder.release();
+      expect(await process.line(undefined, { priority: 100 }).status({ queue: false })).toBe('refused');
+      expect((await stage.order()).holds).toEqual([waiter.holdId]);
     });
   });
 }

@@ -9,7 +9,7 @@ export function describeReachability(contract: Contract): void {
 
 function describeUnreachable({ harness, stage, describe, itQueues, expect }: Contract): void {
   describe('C12 A process that is unreachable', () => {
-    itQueues('A process that is unreachable is passed over; the next live waiter is granted', async () => {
+    itQueues('A process that is unreachable is skipped; the next live waiter is granted', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();
@@ -19,24 +19,21 @@ function describeUnreachable({ harness, stage, describe, itQueues, expect }: Con
       expect(await stage.order()).toEqual({ holds: [next.holdId], waiters: [dead.holdId] });
     });
 
-    itQueues(
-      'A process that is unreachable is passed over whole: with everything that it waits for, and at once',
-      async () => {
-        const process = await stage.process();
-        const holder = process.line();
-        await holder.hold();
-        const dead = stage.deafProcess();
-        const lines = [await dead.line().wait(), await dead.line().wait()] as const;
-        const next = await process.line().wait();
-        await holder.release();
-        expect(await stage.order()).toEqual({
-          holds: [next.holdId],
-          waiters: lines.map(({ holdId }) => holdId),
-        });
-      },
-    );
+    itQueues('A process that is unreachable is skipped with all its waiters at once', async () => {
+      const process = await stage.process();
+      const holder = process.line();
+      await holder.hold();
+      const dead = stage.deafProcess();
+      const lines = [await dead.line().wait(), await dead.line().wait()] as const;
+      const next = await process.line().wait();
+      await holder.release();
+      expect(await stage.order()).toEqual({
+        holds: [next.holdId],
+        waiters: lines.map(({ holdId }) => holdId),
+      });
+    });
 
-    itQueues('A process that was unreachable is passed over until it polls, not until it can be reached', async () => {
+    itQueues('A process that was unreachable is skipped until it polls, not until it can be reached', async () => {
       const process = await stage.process();
       const lines = [process.line(), process.line(), process.line()] as const;
       await lines[0].hold();
@@ -50,7 +47,7 @@ function describeUnreachable({ harness, stage, describe, itQueues, expect }: Con
       expect(await stage.order()).toEqual({ holds: [lines[2].holdId], waiters: [waiter.holdId] });
     });
 
-    itQueues('A process that was passed over keeps its place, and has its turn once it polled', async () => {
+    itQueues('A process that was skipped keeps its place, and has its turn once it polled', async () => {
       const process = await stage.process();
       const lines = [process.line(), process.line(), process.line()] as const;
       await lines[0].hold();
@@ -66,7 +63,7 @@ function describeUnreachable({ harness, stage, describe, itQueues, expect }: Con
       expect((await stage.order()).waiters).toEqual([lines[2].holdId]);
     });
 
-    itQueues('A process is not passed over twice in a row once it polled, though it is unreachable still', async () => {
+    itQueues('A process is not skipped twice in a row after a poll, although it is still unreachable', async () => {
       const process = await stage.process();
       const lines = [process.line(), process.line(), process.line()] as const;
       await lines[0].hold();
@@ -78,7 +75,7 @@ function describeUnreachable({ harness, stage, describe, itQueues, expect }: Con
       await waiters[0].ask();
       await lines[1].release();
       expect((await stage.order()).holds).toEqual([waiters[0].holdId]);
-      // Its poll finds the grant. From then on it is passed over again.
+      // Its poll finds the grant. From then on it is skipped again.
       expect(await waiters[0].hold()).toMatchObject({ isClaim: true });
       await process.line().try();
       await stage.store.forceRelease(key, (await stage.inspect()).holds[0]!.fence);
@@ -114,7 +111,7 @@ function describeUnreachable({ harness, stage, describe, itQueues, expect }: Con
       expect((await stage.order()).holds).toEqual([waiter.holdId]);
     });
 
-    itQueues('A process that was passed over has its turn once it asked for another hold, too', async () => {
+    itQueues('A process that was skipped also has its turn once it asked for another hold', async () => {
       const process = await stage.process();
       const lines = [process.line(), process.line(), process.line()] as const;
       await lines[0].hold();
@@ -145,7 +142,7 @@ function describeUnreachable({ harness, stage, describe, itQueues, expect }: Con
     });
 
     itQueues(
-      'A process that is unreachable is passed over again if it was granted in between, by its own poll',
+      'A process that is unreachable is skipped again if it was granted in between, by its own poll',
       async () => {
         const process = await stage.process();
         const holder = process.line();
@@ -156,7 +153,7 @@ function describeUnreachable({ harness, stage, describe, itQueues, expect }: Con
         const second = await deaf.line().wait();
         const next = await (await stage.process()).line().wait();
         await holder.release();
-        // Queued; on a busy machine the claim is over by now, and this is the call that is granted.
+        // Queued; on a busy machine the claim has expired, and this is the call that is granted.
         await first.ask();
         await harness.elapse(shortMs);
         const { fence } = await first.hold();
@@ -171,7 +168,7 @@ function describeUnreachable({ harness, stage, describe, itQueues, expect }: Con
       await holder.hold();
       await late.line(undefined, { claimMs: shortMs }).wait();
       await holder.release();
-      // Queued; on a busy machine the claim is over by now, and it is granted.
+      // Queued; on a busy machine the claim has expired, and it is granted.
       await next.ask();
       const last = await process.line().wait();
       await harness.elapse(shortMs);
@@ -205,11 +202,11 @@ function describeUnreachable({ harness, stage, describe, itQueues, expect }: Con
   });
 }
 
-/** Where nobody can tell, a dead process is found out by the claim that it does not take up. */
+/** In such a store, a dead process is detected by its lapsed claim. */
 function describeWithoutReachability({ harness, stage, describe, itQueues, expect }: Contract): void {
-  describe('C12 A process that is unreachable, where the store can not tell', () => {
+  describe('C12 A process that is unreachable, in a store that does not know that', () => {
     itQueues(
-      'If the store can not tell, an unreachable process is granted in its turn, and finds the grant when it polls',
+      'If the store does not know that a process is unreachable, it grants to it in its turn, and the process finds the grant when it polls',
       async () => {
         const process = await stage.process();
         const holder = process.line();
@@ -223,7 +220,7 @@ function describeWithoutReachability({ harness, stage, describe, itQueues, expec
     );
 
     itQueues(
-      'If the store can not tell, an unreachable process costs those behind it one claim, and is passed over from then on',
+      'If the store does not know that a process is unreachable, it costs the waiters behind it one claim, and is then skipped',
       async () => {
         const process = await stage.process();
         const lines = [process.line(), process.line(), process.line()] as const;

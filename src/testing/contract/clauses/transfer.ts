@@ -125,7 +125,7 @@ export function describeTransfer({ harness, stage, describe, it, itQueues, expec
       },
     );
 
-    it('A force release tells the process of the new hold, and no other', async () => {
+    it('A force release sends a message to the process of the new hold, and to no other', async () => {
       const [before, after] = [await stage.process(), await stage.process()];
       const [from, to] = [before.line(), after.line()];
       await from.hold();
@@ -136,7 +136,7 @@ export function describeTransfer({ harness, stage, describe, it, itQueues, expec
     });
 
     if (!harness.lacks?.includes('modes'))
-      it('of a reader beside others shares their fence, and each reader can be passed on', async () => {
+      it('The transfer of a reader alongside others shares their fence, and each reader can be passed on', async () => {
         const process = stage.deafProcess();
         const readers = [process.reader(), process.reader(), process.reader()];
         const { fence } = await readers[0]!.hold();

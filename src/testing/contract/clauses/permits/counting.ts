@@ -44,7 +44,7 @@ export function describePermits({ harness, stage, describe, it, expect }: Contra
       expect(await process.permit(2).status({ queue: false })).toBe('granted');
     });
 
-    it('A permit is free when its lease is over, and only then', async () => {
+    it('A permit is free when its lease has expired, and only then', async () => {
       const process = stage.deafProcess();
       await process.permit(2).hold({ leaseMs: shortMs });
       const long = process.permit(2);
@@ -57,7 +57,7 @@ export function describePermits({ harness, stage, describe, it, expect }: Contra
       expect((await stage.order()).holds.sort()).toEqual(holdIds([long, next]).sort());
     });
 
-    it('A permit passes to another owner, who holds it in place of the first', async () => {
+    it('A permit passes to another owner, which holds it instead of the first', async () => {
       if (harness.lacks?.includes('transfer')) return;
       const process = stage.deafProcess();
       const [from, beside, to] = [process.permit(2), process.permit(2), process.permit(2)];

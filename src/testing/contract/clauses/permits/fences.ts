@@ -36,7 +36,7 @@ export function describePermitFences({ stage, describe, it, expect }: Contract):
       expect((await process.permit(2).hold()).fence).toBeGreaterThan(fence);
     });
 
-    it('A reader that takes a permit gets a fence of its own, although others have permits of the same number', async () => {
+    it('A reader that takes a permit gets a new fence, although others have permits of the same number', async () => {
       const process = stage.deafProcess();
       await process.reader('owner').hold();
       await process.permit(3).hold();

@@ -16,7 +16,7 @@ export function describeMixing({ stage, describe, it, expect }: Contract): void 
       expect(await process.permit(3).status({ queue: false })).toBe('granted');
     });
 
-    it('A writer has the key alone, and readers count as owners beside permits', async () => {
+    it('A writer has the key alone, and readers count as owners alongside permits', async () => {
       const process = stage.deafProcess();
       const writer = process.line();
       await writer.hold();

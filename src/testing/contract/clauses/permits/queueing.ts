@@ -3,7 +3,7 @@ import { type Contract, holdIds, key, type Line, type Process } from '../../stag
 
 /** C30: how permits are waited for. */
 export function describePermitQueue({ harness, stage, describe, itQueues: it, expect }: Contract): void {
-  /** Holds all permits of the key, each with an owner of its own. */
+  /** Holds all permits of the key, each with another owner. */
   async function holdAll(process: Process, permits: number): Promise<Line[]> {
     const lines = Array.from({ length: permits }, () => process.permit(permits));
     for (const line of lines) await line.hold();
@@ -11,7 +11,7 @@ export function describePermitQueue({ harness, stage, describe, itQueues: it, ex
   }
 
   describe('C30 Permits are waited for in one queue', () => {
-    it('A released permit goes to the next waiter in the same step, and its process hears of it', async () => {
+    it('A released permit passes to the next waiter in the same step, and its process gets a message', async () => {
       const holders = await holdAll(stage.deafProcess(), 2);
       const process = await stage.process();
       const waiters = [await process.permit(2).wait(), await process.permit(2).wait()];
@@ -64,13 +64,13 @@ export function describePermitQueue({ harness, stage, describe, itQueues: it, ex
       expect((await stage.order()).waiters).toEqual([]);
     });
 
-    it('A permit whose lease is over goes to the next waiter at its poll', async () => {
+    it('A permit whose lease has expired passes to the next waiter at its poll', async () => {
       const process = await stage.process();
       await process.permit(2).hold();
       const short = process.permit(2);
       await short.hold({ leaseMs: shortMs });
       const waiter = process.permit(2);
-      // It may be over by now.
+      // It may have expired.
       await waiter.ask();
       await harness.elapse(shortMs);
       expect(await waiter.status()).toBe('granted');
