@@ -9,7 +9,7 @@ import {
   runInTrace,
   type Trace,
 } from '../../../src/core/index.ts';
-import { coreTests, outcomeOf } from '../../support/stores/set-up.ts';
+import { coreTests, outcomeOf, type Setup } from '../../support/stores/set-up.ts';
 
 const setUp = coreTests();
 const short = { leaseMs: 1_000, renew: false } as const;
@@ -139,62 +139,40 @@ describe('A store that does not answer the release of a run', () => {
 });
 
 describe('A hold that was lost while its routine ran', () => {
+  /** What the run of a routine rejects with; its hold has a fixed lease of a second. */
+  async function failureOf({ job }: Setup, routine: (hold: Hold) => unknown): Promise<unknown> {
+    const outcome = outcomeOf(job().in(() => lock.run('key', routine, short)));
+    await outcome.settled;
+    expect(outcome.state).toBe('rejected');
+    return outcome.error;
+  }
+
   it('A loss while the routine succeeded is a LockLostError with the value', async () => {
-    const { job, clock } = setUp();
+    const setup = setUp();
     let hold: Hold | undefined;
-    const outcome = outcomeOf(
-      job().in(() =>
-        lock.run(
-          'key',
-          async (own) => {
-            hold = own;
-            await clock.advance(1_000);
-            return { id: 7 };
-          },
-          short,
-        ),
-      ),
-    );
-    await outcome.settled;
-    expect(outcome.error).toBeInstanceOf(LockLostError);
-    expect(outcome.error).toMatchObject({ key: 'key', fence: hold?.fence, value: { id: 7 } });
+    const error = await failureOf(setup, async (own) => {
+      hold = own;
+      await setup.clock.advance(1_000);
+      return { id: 7 };
+    });
+    expect(error).toBeInstanceOf(LockLostError);
+    expect(error).toMatchObject({ key: 'key', fence: hold?.fence, value: { id: 7 } });
     // The signal's reason says the same: as a cause, it would be logged twice.
-    expect(outcome.error).toMatchObject({ message: hold?.signal.reason.message });
-    expect(outcome.error).not.toHaveProperty('cause');
+    expect(error).toMatchObject({ message: hold?.signal.reason.message });
+    expect(error).not.toHaveProperty('cause');
   });
 
-  it('A loss that nothing had noticed yet is a LockLostError, too', async () => {
-    const { job, clock } = setUp();
-    const outcome = outcomeOf(
-      job().in(() =>
-        lock.run(
-          'key',
-          () => {
-            clock.skip(1_000);
-            return 'value';
-          },
-          short,
-        ),
-      ),
-    );
-    await outcome.settled;
-    expect(outcome.error).toBeInstanceOf(LockLostError);
-    expect(outcome.error).toMatchObject({ value: 'value' });
-  });
-
-  it('A loss that only the release finds is a LockLostError, too', async () => {
-    const { job, store } = setUp();
-    const outcome = outcomeOf(
-      job().in(() =>
-        lock.run('key', async () => {
-          await store.forget();
-          return 'value';
-        }),
-      ),
-    );
-    await outcome.settled;
-    expect(outcome.error).toBeInstanceOf(LockLostError);
-    expect(outcome.error).toMatchObject({ value: 'value' });
+  it.each<[string, (setup: Setup) => unknown]>([
+    ['nothing had noticed yet', ({ clock }) => clock.skip(1_000)],
+    ['only the release finds', ({ store }) => store.forget()],
+  ])('A loss that %s is a LockLostError, too', async (_, lose) => {
+    const setup = setUp();
+    const error = await failureOf(setup, async () => {
+      await lose(setup);
+      return 'value';
+    });
+    expect(error).toBeInstanceOf(LockLostError);
+    expect(error).toMatchObject({ value: 'value' });
   });
 
   it('A loss of a run that outlived its scope is a LockLostError, too, and ends the scope', async () => {
@@ -224,58 +202,31 @@ describe('A hold that was lost while its routine ran', () => {
   });
 
   it('A loss while the routine threw is the routine’s own error', async () => {
-    const { job, clock } = setUp();
-    const outcome = outcomeOf(
-      job().in(() =>
-        lock.run(
-          'key',
-          async () => {
-            await clock.advance(1_000);
-            throw new Error('routine');
-          },
-          short,
-        ),
-      ),
-    );
-    await outcome.settled;
-    expect(outcome.error).toEqual(new Error('routine'));
+    const setup = setUp();
+    const error = await failureOf(setup, async () => {
+      await setup.clock.advance(1_000);
+      throw new Error('routine');
+    });
+    expect(error).toEqual(new Error('routine'));
   });
 
   it('A loss that the routine found by assertHeld is that LockLostError, without a value', async () => {
-    const { job, clock } = setUp();
-    const outcome = outcomeOf(
-      job().in(() =>
-        lock.run(
-          'key',
-          async (hold) => {
-            await clock.advance(1_000);
-            hold.assertHeld();
-          },
-          short,
-        ),
-      ),
-    );
-    await outcome.settled;
-    expect(outcome.error).toBeInstanceOf(LockLostError);
-    expect(outcome.error).toMatchObject({ value: undefined });
+    const setup = setUp();
+    const error = await failureOf(setup, async (hold) => {
+      await setup.clock.advance(1_000);
+      hold.assertHeld();
+    });
+    expect(error).toBeInstanceOf(LockLostError);
+    expect(error).toMatchObject({ value: undefined });
   });
 
   it('A loss in a nested run is a loss for the outer run, too', async () => {
-    const { job, clock } = setUp();
-    const outcome = outcomeOf(
-      job().in(() =>
-        lock.run(
-          'key',
-          async () => {
-            await lock.run('key', () => clock.advance(1_000), short).catch(() => {});
-            return 'value';
-          },
-          short,
-        ),
-      ),
-    );
-    await outcome.settled;
-    expect(outcome.error).toMatchObject({ code: 'ERR_LOCK_LOST', value: 'value' });
+    const setup = setUp();
+    const error = await failureOf(setup, async () => {
+      await lock.run('key', () => setup.clock.advance(1_000), short).catch(() => {});
+      return 'value';
+    });
+    expect(error).toMatchObject({ code: 'ERR_LOCK_LOST', value: 'value' });
   });
 });
 

@@ -51,34 +51,31 @@ describe('An acquire’s signal', () => {
     expect(await setup.store.remains()).toEqual([]);
   });
 
-  it('A signal that is aborted during the store call releases what it granted', async () => {
-    const setup = setUp();
-    const controller = new AbortController();
-    const open = setup.store.gate('acquire');
-    const outcome = await queued(setup, { signal: controller.signal });
-    controller.abort();
-    open();
-    await setup.clock.settle();
-    expect(outcome.error).toBeInstanceOf(LockAbortedError);
-    expect(await setup.store.remains()).toEqual([]);
-  });
-
-  it.each(['subscribe', 'acquire'] as const)(
-    'A signal that is aborted before the store has answered %s is reported by the event, like one that ends a wait',
-    async (operation) => {
+  it.each([
+    ['has subscribed its process, and nothing more is sent', 'subscribe', false, ['subscribe']],
+    ['has granted a free key, and releases it', 'acquire', false, ['subscribe', 'acquire', 'release']],
+    ['has queued the waiter, which leaves the queue', 'acquire', true, undefined],
+  ] as const)(
+    'A signal that is aborted before the store %s, ends the wait, and the event reports it',
+    async (_, operation, isTaken, calls) => {
       const setup = setUp();
+      const hold = isTaken ? await taken(setup) : undefined;
       const [aborted, granted] = [setup.events('aborted'), setup.events('granted')];
       const controller = new AbortController();
       const open = setup.store.gate(operation);
-      await queued(setup, { signal: controller.signal });
+      const outcome = await queued(setup, { signal: controller.signal });
       await setup.clock.advance(30);
       controller.abort();
       open();
       await setup.clock.settle();
+      expect(outcome.error).toBeInstanceOf(LockAbortedError);
       expect(aborted).toMatchObject([
         { key: 'key', traceId: expect.any(String), holdId: expect.any(String), waitedMs: 30 },
       ]);
       expect(granted).toEqual([]);
+      if (calls !== undefined) expect(setup.store.calls.map((call) => call.operation)).toEqual(calls);
+      await hold?.release();
+      expect(await setup.store.remains()).toEqual([]);
     },
   );
 
@@ -95,20 +92,6 @@ describe('An acquire’s signal', () => {
     await closing;
     expect(outcome.error).toBeInstanceOf(LocksClosedError);
     expect(aborted).toEqual([]);
-  });
-
-  it('A signal that is aborted while the store queues the waiter ends the wait at once', async () => {
-    const setup = setUp();
-    const hold = await taken(setup);
-    const controller = new AbortController();
-    const open = setup.store.gate('acquire');
-    const outcome = await queued(setup, { signal: controller.signal });
-    controller.abort();
-    open();
-    await setup.clock.settle();
-    expect(outcome.error).toBeInstanceOf(LockAbortedError);
-    await hold.release();
-    expect(await setup.store.remains()).toEqual([]);
   });
 
   it('A signal that is aborted in the turn of the grant leaves nothing held', async () => {
@@ -148,18 +131,6 @@ describe('An acquire’s signal', () => {
       expect(await setup.store.remains()).toEqual([]);
     },
   );
-
-  it('A signal that is aborted while its process subscribes lets nothing be sent', async () => {
-    const setup = setUp();
-    const controller = new AbortController();
-    const open = setup.store.gate('subscribe');
-    const outcome = await queued(setup, { signal: controller.signal });
-    controller.abort();
-    open();
-    await setup.clock.settle();
-    expect(outcome.error).toBeInstanceOf(LockAbortedError);
-    expect(setup.store.calls.map(({ operation }) => operation)).toEqual(['subscribe']);
-  });
 
   it('A signal that is aborted after the grant takes nothing away, and no listener stays on it', async () => {
     const setup = setUp();

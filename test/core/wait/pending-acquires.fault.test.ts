@@ -1,10 +1,38 @@
-import { LockStoreError, LockTimeoutError, lock, type StoreGrant } from '../../../src/core/index.ts';
+import { type Hold, LockStoreError, LockTimeoutError, lock, type StoreGrant } from '../../../src/core/index.ts';
 import type { AcquireTerms, ReleaseTerms } from '../../../src/core/model/store.ts';
 import type { StoreCall } from '../../support/stores/fake-store.ts';
-import { coreTests, outcomeOf, queued, type Setup, taken } from '../../support/stores/set-up.ts';
+import { coreTests, type Outcome, outcomeOf, queued, type Setup, taken } from '../../support/stores/set-up.ts';
 
 const setUp = coreTests();
 const down = { kind: 'rejected', error: new Error('ECONNREFUSED') } as const;
+
+/** As a store that knows which copies of an acquire may still reach it. */
+function replying(setup: Setup, mayArriveLater: boolean): void {
+  const acquire = setup.store.acquire.bind(setup.store);
+  jest.spyOn(setup.store, 'acquire').mockImplementation(async (request, terms) => ({
+    ...(await acquire(request, terms)),
+    mayArriveLater,
+  }));
+}
+
+/** A waiter whose grant has overtaken the reply to its acquire, which `open` lets through. */
+async function overtaken(setup: Setup, other: Setup) {
+  const first = await taken(other);
+  const open = setup.store.gate('acquire');
+  const waiter = await queued(setup);
+  await first.release();
+  return { open, waiter };
+}
+
+/** A waiter whose grant was sent in a message that got lost. */
+async function missed(setup: Setup): Promise<Outcome<Hold>> {
+  const first = await taken(setup.sibling());
+  const waiter = await queued(setup);
+  setup.store.isMute = true;
+  await first.release();
+  await setup.clock.settle();
+  return waiter;
+}
 
 describe('A grant at a bad moment', () => {
   it('A grant at the instant of the timeout is handed over, and nobody holds two', async () => {
@@ -37,11 +65,7 @@ describe('A grant at a bad moment', () => {
 
   it('A grant that overtakes the reply to its own acquire is kept until that reply', async () => {
     const setup = setUp();
-    const other = setup.sibling();
-    const first = await taken(other);
-    const open = setup.store.gate('acquire');
-    const waiter = await queued(setup);
-    await first.release();
+    const { open, waiter } = await overtaken(setup, setup.sibling());
     await setup.clock.settle();
     expect(waiter.state).toBe('pending');
     const acquires = setup.store.count('acquire');
@@ -113,11 +137,7 @@ describe('A grant at a bad moment', () => {
 
   it('A grant with less than a third of its claim left is confirmed with the store before it is used', async () => {
     const setup = setUp({ claimMs: 900, pollMs: 60_000, storeTimeoutMs: 50_000 });
-    const other = setup.sibling();
-    const first = await taken(other);
-    const open = setup.store.gate('acquire');
-    const waiter = await queued(setup);
-    await first.release();
+    const { open, waiter } = await overtaken(setup, setup.sibling());
     await setup.clock.advance(700);
     const acquires = setup.store.count('acquire');
     const openPoll = setup.store.gate('acquire');
@@ -134,10 +154,7 @@ describe('A grant at a bad moment', () => {
   it('A grant whose claim has lapsed is not used: its waiter queues again', async () => {
     const setup = setUp({ claimMs: 900, pollMs: 60_000, storeTimeoutMs: 50_000 });
     const other = setup.sibling();
-    const first = await taken(other);
-    const open = setup.store.gate('acquire');
-    const waiter = await queued(setup);
-    await first.release();
+    const { open, waiter } = await overtaken(setup, other);
     await setup.clock.advance(1_000);
     const second = await queued(other);
     expect(second.state).toBe('fulfilled');
@@ -229,11 +246,7 @@ it.each([
 ])('An acquire that is refused is %s', async (_, mayArriveLater) => {
   const setup = setUp();
   await taken(setup);
-  const acquire = setup.store.acquire.bind(setup.store);
-  jest.spyOn(setup.store, 'acquire').mockImplementationOnce(async (request, terms) => ({
-    ...(await acquire(request, terms)),
-    mayArriveLater,
-  }));
+  replying(setup, mayArriveLater);
   const refused = await queued(setup, { waitMs: 0 });
   expect(refused.error).toBeInstanceOf(LockTimeoutError);
   const { holdId } = setup.store.calls.findLast(({ operation }) => operation === 'acquire') ?? {};
@@ -242,15 +255,6 @@ it.each([
 });
 
 describe('A waiter that gives up', () => {
-  /** As a store that knows which copies of an acquire may still reach it. */
-  function replying(setup: Setup, mayArriveLater: boolean): void {
-    const acquire = setup.store.acquire.bind(setup.store);
-    jest.spyOn(setup.store, 'acquire').mockImplementation(async (request, terms) => ({
-      ...(await acquire(request, terms)),
-      mayArriveLater,
-    }));
-  }
-
   /** How long the store was asked to remember the waiter that gave up. */
   async function rememberedMs(setup: Setup, meanwhile: () => unknown = () => undefined): Promise<number> {
     await taken(setup.sibling());
@@ -307,12 +311,7 @@ it('A poll asks for the newest waiter that is left when a newer one has given up
 describe('Messages that get lost', () => {
   it('A lost message is replaced by the poll', async () => {
     const setup = setUp();
-    const other = setup.sibling();
-    const first = await taken(other);
-    const waiter = await queued(setup);
-    setup.store.isMute = true;
-    await first.release();
-    await setup.clock.settle();
+    const waiter = await missed(setup);
     expect(waiter.state).toBe('pending');
     await setup.clock.advance(1_250);
     expect(waiter.value?.isHeld()).toBe(true);
@@ -320,12 +319,7 @@ describe('Messages that get lost', () => {
 
   it('A lost message is found at once after a resubscription', async () => {
     const setup = setUp();
-    const other = setup.sibling();
-    const first = await taken(other);
-    const waiter = await queued(setup);
-    setup.store.isMute = true;
-    await first.release();
-    await setup.clock.settle();
+    const waiter = await missed(setup);
     setup.store.isMute = false;
     setup.store.broadcast({ kind: 'resubscribed' });
     await setup.clock.settle();
