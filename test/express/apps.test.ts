@@ -40,9 +40,7 @@ describeExpress('An application within an application', (framework, express) => 
         res.send('first');
       }),
     );
-    await contest.expectStillHeld();
-    contest.go();
-    await contest.expectReleasedOnce();
+    await contest.expectHeldUntilGo();
     await contest.expectAnswer(/first$/);
   });
 
@@ -54,9 +52,7 @@ describeExpress('An application within an application', (framework, express) => 
       }),
     );
     contest.stage.expectOrder('inner goes on', 'first in');
-    await contest.expectStillHeld();
-    contest.go();
-    await contest.expectReleasedOnce();
+    await contest.expectHeldUntilGo();
     await contest.expectAnswer(/outer, of first$/);
   });
 
@@ -68,9 +64,7 @@ describeExpress('An application within an application', (framework, express) => 
         call.send('first');
       });
     });
-    await contest.expectStillHeld();
-    contest.go();
-    await contest.expectReleasedOnce();
+    await contest.expectHeldUntilGo();
     await contest.expectAnswer(/first$/);
   });
 
@@ -81,9 +75,7 @@ describeExpress('An application within an application', (framework, express) => 
       });
       inner.use((error: Error, _req: unknown, _res: unknown, next: (error: Error) => void) => next(error));
     });
-    await contest.expectStillHeld();
-    contest.go();
-    await contest.expectReleasedOnce();
+    await contest.expectHeldUntilGo();
     await contest.expectAnswer(/outer handled trouble$/);
   });
 

@@ -26,9 +26,7 @@ describeExpress('Guards on a router', (framework, express) => {
       );
       app.use(express.Router().use('/first', router));
     });
-    await contest.expectStillHeld();
-    contest.go();
-    await contest.expectReleasedOnce();
+    await contest.expectHeldUntilGo();
     await contest.expectAnswer(/count 2$/);
   });
 
@@ -76,9 +74,7 @@ describeExpress('Guards on a router', (framework, express) => {
         .onError((error, call) => void work().then(() => call.send(error.code, error.status)))
         .route('/first', taken, lockOn('k'), lockOn('taken', { waitMs: 1 }), () => stage.note('handler in'));
     });
-    await contest.expectStillHeld();
-    contest.go();
-    await contest.expectReleasedOnce();
+    await contest.expectHeldUntilGo();
     await contest.expectAnswer(/^HTTP\/1.1 423 [\s\S]*ERR_LOCK_TIMEOUT$/);
     expect(contest.stage.journal).not.toContain('handler in');
     freed.open();
@@ -103,9 +99,7 @@ describeExpress('Guards on a router', (framework, express) => {
       );
       app.use(router);
     });
-    await contest.expectStillHeld();
-    contest.go();
-    await contest.expectReleasedOnce();
+    await contest.expectHeldUntilGo();
     await contest.expectAnswer(/first$/);
     contest.stage.expectOrder('first in', 'handler has 2', 'released first k', 'second in');
   });
@@ -151,9 +145,7 @@ describeExpress('Guards on a router', (framework, express) => {
         app.use(router);
         if (to === 'router') app.use(express.Router().get('/first', lockOn('k'), last));
       });
-      await contest.expectStillHeld();
-      contest.go();
-      await contest.expectReleasedOnce();
+      await contest.expectHeldUntilGo();
       await contest.expectAnswer(/count 2$/);
       expect(contest.stage.journal).not.toContain('passed over');
     },

@@ -37,9 +37,7 @@ describeKoa('A guard below other Koa middleware', (framework, Koa, compose) => {
         ),
       ),
     );
-    await contest.expectStillHeld();
-    contest.go();
-    await contest.expectReleasedOnce();
+    await contest.expectHeldUntilGo();
     await contest.expectAnswer(/^HTTP\/1.1 409 [\s\S]*trouble$/);
   });
 
@@ -152,9 +150,7 @@ describeKoa('A guard below other Koa middleware', (framework, Koa, compose) => {
         throw new Error('trouble');
       });
     });
-    await contest.expectStillHeld();
-    contest.go();
-    await contest.expectReleasedOnce();
+    await contest.expectHeldUntilGo();
     expect(contest.first.received).toBe('');
     caught.open();
     await contest.expectAnswer(/^HTTP\/1.1 500 [\s\S]*ERR_LOCK_SCOPE$/);
@@ -196,9 +192,7 @@ describeKoa('A guard below other Koa middleware', (framework, Koa, compose) => {
       if (guard) app.use(mount('/first', lockOn('k')));
       app.use(mount('/first', sub));
     });
-    await contest.expectStillHeld();
-    contest.go();
-    await contest.expectReleasedOnce();
+    await contest.expectHeldUntilGo();
     await contest.expectAnswer(new RegExp(`count ${count}$`));
   });
 
@@ -207,9 +201,7 @@ describeKoa('A guard below other Koa middleware', (framework, Koa, compose) => {
       const sub = new Koa().use(traceContext({ locks })).use(lockOn('k'));
       app.use(mount('/first', sub), mount('/first', answer(work)));
     });
-    await contest.expectStillHeld();
-    contest.go();
-    await contest.expectReleasedOnce();
+    await contest.expectHeldUntilGo();
     await contest.expectAnswer(/count 1$/);
   });
 
@@ -224,9 +216,7 @@ describeKoa('A guard below other Koa middleware', (framework, Koa, compose) => {
       const tryFirst: Middleware = (ctx, next) => mount('/first', first)(ctx, next).catch(() => next());
       app.use(tryFirst).use(mount('/first', compose([traceContext({ locks }), lockOn('k'), answer(work)])));
     });
-    await contest.expectStillHeld();
-    contest.go();
-    await contest.expectReleasedOnce();
+    await contest.expectHeldUntilGo();
     await contest.expectAnswer(/count 2$/);
   });
 

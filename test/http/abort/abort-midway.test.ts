@@ -43,9 +43,7 @@ describeFrameworks('A client that hangs up in the middle of its request', (frame
     await contest.expectStillHeld();
     await contest.first.hangUp('RST');
     await contest.stage.until('first is told');
-    await contest.expectStillHeld();
-    undone.open();
-    await contest.expectHandedOn();
+    await contest.expectHeldUntil(undone);
   });
 
   it('[abort-midway-02] A handler that does not read the body keeps its hold until it has answered', async () => {
@@ -60,9 +58,7 @@ describeFrameworks('A client that hangs up in the middle of its request', (frame
     await contest.expectStillHeld();
     await contest.first.hangUp();
     await contest.stage.until('first hears');
-    await contest.expectStillHeld();
-    work.open();
-    await contest.expectHandedOn();
+    await contest.expectHeldUntil(work);
   });
 
   it('[abort-midway-03] A handler keeps its hold if the server’s requestTimeout gives up a request whose client has hung up', async () => {
@@ -77,9 +73,7 @@ describeFrameworks('A client that hangs up in the middle of its request', (frame
     contest.go();
     await contest.stage.until('first hears');
     await contest.first.closed;
-    await contest.expectStillHeld();
-    work.open();
-    await contest.expectHandedOn();
+    await contest.expectHeldUntil(work);
   });
 });
 
@@ -98,9 +92,7 @@ describeFrameworks('A client that hangs up, with releaseOn `close`', (framework)
     await contest.expectStillHeld();
     await contest.first.hangUp();
     await contest.stage.until('first hears');
-    await contest.expectStillHeld();
-    work.open();
-    await contest.expectHandedOn();
+    await contest.expectHeldUntil(work);
     contest.stage.expectOrder('first hears', 'first answers', 'released first k', 'second in');
   });
 });

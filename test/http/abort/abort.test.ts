@@ -75,9 +75,7 @@ describeFrameworks('A client that hangs up while its handler runs', (framework) 
     contest.go();
     await contest.expectStillHeld();
     await contest.first.hangUp(how);
-    await contest.expectStillHeld();
-    later.open();
-    await contest.expectHandedOn();
+    await contest.expectHeldUntil(later);
   });
 
   it('[abort-03] A handler whose first res.end() threw keeps its hold after its client has hung up', async () => {
@@ -92,9 +90,7 @@ describeFrameworks('A client that hangs up while its handler runs', (framework) 
     await contest.stage.until('first failed');
     await contest.expectStillHeld();
     await contest.first.hangUp();
-    await contest.expectStillHeld();
-    later.open();
-    await contest.expectHandedOn();
+    await contest.expectHeldUntil(later);
   });
 
   const failures: [string, (call: Call) => unknown][] = [
@@ -112,9 +108,7 @@ describeFrameworks('A client that hangs up while its handler runs', (framework) 
     contest.go();
     await contest.first.hangUp();
     await contest.stage.until('first hears');
-    await contest.expectStillHeld();
-    work.open();
-    await contest.expectHandedOn();
+    await contest.expectHeldUntil(work);
   });
 
   it.each(hangups)(
@@ -171,9 +165,7 @@ describeFrameworks('A client that hangs up while its handler runs', (framework) 
     contest.go();
     await contest.first.receives(/first/);
     await contest.first.hangUp();
-    await contest.expectStillHeld();
-    work.open();
-    await contest.expectHandedOn();
+    await contest.expectHeldUntil(work);
   });
 });
 
@@ -191,9 +183,7 @@ describeFrameworks('A connection that ends without its client', (framework) => {
     contest.go();
     await contest.stage.until('first hears');
     await contest.first.closed;
-    await contest.expectStillHeld();
-    work.open();
-    await contest.expectHandedOn();
+    await contest.expectHeldUntil(work);
   });
 
   it('[abort-09] A server that closes leaves holds to their handlers and takes the waiters out of the queue', async () => {

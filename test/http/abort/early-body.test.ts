@@ -81,9 +81,7 @@ describeFrameworks('A handler that stops reading the body of its request', (fram
       await contest.first.hangUp('RST');
       await contest.stage.until('first hears');
       await contest.stage.until('first closed');
-      await contest.expectStillHeld();
-      work.open();
-      await contest.expectHandedOn();
+      await contest.expectHeldUntil(work);
     },
   );
 

@@ -20,9 +20,7 @@ describeFrameworks('A client that ends its side of the connection after its requ
     contest.go();
     contest.first.halfClose();
     await contest.stage.until('first hears');
-    await contest.expectStillHeld();
-    work.open();
-    await contest.expectHandedOn();
+    await contest.expectHeldUntil(work);
     await contest.first.closed;
     expect(contest.first.received).toBe('');
   });
@@ -40,9 +38,7 @@ describeFrameworks('A client that ends its side of the connection after its requ
     await contest.stage.until('first works');
     contest.first.halfClose();
     await contest.stage.until('half closed');
-    await contest.expectStillHeld();
-    work.open();
-    await contest.expectHandedOn();
+    await contest.expectHeldUntil(work);
     await contest.first.receives(/to its reader$/);
   });
 

@@ -23,9 +23,7 @@ describeFrameworks('Middleware before a guard', (framework) => {
     });
     const { status, text, headers } = await contest.stage.get('/first', 'third');
     expect([status, text, headers['x-trace-id']]).toEqual([429, 'slow down', 'third']);
-    await contest.expectStillHeld();
-    contest.go();
-    await contest.expectReleasedOnce();
+    await contest.expectHeldUntilGo();
     await contest.expectAnswer(/first$/);
     expect(contest.stage.journal.filter((line) => line.includes('third'))).toEqual([]);
   });
@@ -46,9 +44,7 @@ describeFrameworks('Middleware before a guard', (framework) => {
           .route('/free', limit, lockOn('free'), () => stage.note('in: third'));
       });
       for (const path of ['/first', '/free']) expect((await contest.stage.get(path, 'third')).status).toBe(429);
-      await contest.expectStillHeld();
-      contest.go();
-      await contest.expectReleasedOnce();
+      await contest.expectHeldUntilGo();
       await contest.expectAnswer(/first$/);
       expect(contest.stage.journal).not.toContain('in: third');
       await contest.stage.free('free');
@@ -115,9 +111,7 @@ describeFrameworks('Middleware before a guard', (framework) => {
     await third.hangUp('RST');
     await contest.stage.until('third has left');
     known.open();
-    await contest.expectStillHeld();
-    contest.go();
-    await contest.expectReleasedOnce();
+    await contest.expectHeldUntilGo();
     await contest.expectAnswer(/first$/);
     expect(contest.stage.journal).not.toContain('third in');
     expect(contest.stage.journal).not.toContain('waiting third k');

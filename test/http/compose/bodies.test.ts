@@ -62,9 +62,7 @@ function start(
 
 /** Shows that the first request holds on until its answer, whatever else was sent meanwhile. */
 async function expectHeldUntilAnswer(contest: Contest): Promise<void> {
-  await contest.expectStillHeld();
-  contest.go();
-  await contest.expectReleasedOnce();
+  await contest.expectHeldUntilGo();
   await contest.expectAnswer(/answer to first$/);
   expect(contest.stage.journal.filter((line) => line.includes('third'))).toEqual([]);
 }

@@ -121,9 +121,7 @@ describeFrameworks('Error middleware after a guarded handler has failed', (frame
             .route('/fails', (call) => call.fail(trouble())),
         ),
       );
-      await contest.expectStillHeld();
-      contest.go();
-      await contest.expectReleasedOnce();
+      await contest.expectHeldUntilGo();
       await contest.expectAnswer(new RegExp(`^HTTP/1.1 ${status} `));
     }
   });

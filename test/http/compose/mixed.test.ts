@@ -34,9 +34,7 @@ describe('An application of one framework within one of the other', () => {
       await work();
       ctx.body = `count ${getLock('k').holdCount()}`;
     });
-    await contest.expectStillHeld();
-    contest.go();
-    await contest.expectReleasedOnce();
+    await contest.expectHeldUntilGo();
     await contest.expectAnswer(/count 2$/);
   });
 
@@ -45,9 +43,7 @@ describe('An application of one framework within one of the other', () => {
       await work();
       ctx.throw(409, 'trouble');
     });
-    await contest.expectStillHeld();
-    contest.go();
-    await contest.expectReleasedOnce();
+    await contest.expectHeldUntilGo();
     await contest.expectAnswer(/^HTTP\/1.1 409 [\s\S]*trouble$/);
   });
 

@@ -110,9 +110,7 @@ describeFrameworks('A proxy below a guard', (framework) => {
         call.fail(Object.assign(error, { status: 502 }));
       }),
     );
-    await contest.expectStillHeld();
-    contest.go();
-    await contest.expectReleasedOnce();
+    await contest.expectHeldUntilGo();
     await contest.expectAnswer(/^HTTP\/1.1 502 /);
   });
 });

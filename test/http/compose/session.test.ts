@@ -82,9 +82,7 @@ describeExpress('A guard beside express-session', (framework) => {
   it('With sessions mounted above traceContext, a guard holds until the answer, not until the session is saved', async () => {
     const saved = gate();
     const contest = await Contest.through(framework, { locks: { bare: true } }, placed('above', { saved }));
-    await contest.expectStillHeld();
-    contest.go();
-    await contest.expectReleasedOnce();
+    await contest.expectHeldUntilGo();
     expect(contest.stage.journal).not.toContain('session saved');
     expect(contest.first.received).not.toContain('the answer');
     saved.open();
@@ -161,8 +159,6 @@ describeExpress('A guard beside express-session', (framework) => {
     );
     // That the context is lost on the way is what this is about.
     contest.stage.expectOrder('context undefined', 'context of the handler first', 'first in');
-    await contest.expectStillHeld();
-    contest.go();
-    await contest.expectReleasedOnce();
+    await contest.expectHeldUntilGo();
   });
 });

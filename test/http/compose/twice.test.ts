@@ -19,9 +19,7 @@ describeFrameworks('traceContext that is mounted twice', (framework) => {
           call.send(`first ${call.lock?.isHeld()}`);
         }),
     );
-    await contest.expectStillHeld();
-    contest.go();
-    await contest.expectReleasedOnce();
+    await contest.expectHeldUntilGo();
     await contest.expectAnswer(/first true$/);
   });
 
@@ -42,9 +40,7 @@ describeFrameworks('traceContext that is mounted twice', (framework) => {
           () => stage.note('inner handler'),
         ),
     );
-    await contest.expectStillHeld();
-    contest.go();
-    await contest.expectReleasedOnce();
+    await contest.expectHeldUntilGo();
     await contest.expectAnswer(/^HTTP\/1.1 500 [\s\S]*refused ERR_LOCK_CONFIG$/);
     expect(contest.stage.journal).not.toContain('inner handler');
     await others.close();

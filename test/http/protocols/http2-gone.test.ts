@@ -123,9 +123,7 @@ describe.each(stages)('A response that is written in parts, on %s (%s)', (protoc
       await contest.stage.until('first writes');
       hangUp(contest.first);
       await contest.stage.until('first has written');
-      await contest.expectStillHeld();
-      work.open();
-      await contest.expectHandedOn();
+      await contest.expectHeldUntil(work);
     },
   );
 });
@@ -169,9 +167,7 @@ describe.each(onHttp2)('A client of HTTP/1.1 on a server of HTTP/2 ($name)', (fr
       await contest.expectStillHeld();
       await contest.first.hangUp(how);
       await contest.stage.until('first hears');
-      await contest.expectStillHeld();
-      work.open();
-      await contest.expectHandedOn();
+      await contest.expectHeldUntil(work);
     },
   );
 });

@@ -29,9 +29,7 @@ describe.each(stages)('%s (%s)', (protocol, _, framework) => {
     });
     contest.go();
     await contest.stage.until('first works');
-    await contest.expectStillHeld();
-    work.open();
-    await contest.expectHandedOn();
+    await contest.expectHeldUntil(work);
     await contest.first.receives(/first$/);
     contest.stage.expectOrder('first answers', 'released first k', 'second in');
   });
@@ -85,9 +83,7 @@ describe.each(stages)('%s (%s)', (protocol, _, framework) => {
       hangUp(contest.first);
       await contest.stage.until('first hears');
       await clock.advance(25_000);
-      await contest.expectStillHeld();
-      work.open();
-      await contest.expectHandedOn();
+      await contest.expectHeldUntil(work);
       await contest.stage.free('more');
       contest.stage.expectOrder('first hears', 'renewed first k', 'first answers', 'released first k', 'second in');
     },
@@ -124,9 +120,7 @@ describe.each(stages)('%s (%s)', (protocol, _, framework) => {
     await contest.stage.until('first works');
     contest.first.stream.session?.goaway();
     contest.first.stream.session?.close();
-    await contest.expectStillHeld();
-    work.open();
-    await contest.expectHandedOn();
+    await contest.expectHeldUntil(work);
     await contest.first.receives(/first$/);
     await contest.first.closed;
   });

@@ -205,9 +205,7 @@ describeFrameworks('A guarded route and the Upgrade header', (framework) => {
       (call) => answerAfter(work, call),
     );
     contest.go();
-    await contest.expectStillHeld();
-    work.open();
-    await contest.expectHandedOn();
+    await contest.expectHeldUntil(work);
     await contest.first.receives(/200 OK[\s\S]*first$/);
   });
 

@@ -38,9 +38,7 @@ describeFrameworks('A request that goes on after its answer', (framework) => {
     contest.stage.locks.on('warning', ({ code }) => contest.stage.note(code));
     contest.go();
     await contest.first.receives(/first$/);
-    await contest.expectStillHeld();
-    work.open();
-    await contest.expectHandedOn();
+    await contest.expectHeldUntil(work);
     contest.stage.expectOrder('LOCK_WAIT_UNTIL', 'second in');
   });
 
@@ -85,9 +83,7 @@ describeFrameworks('A request that goes on after its answer', (framework) => {
       contest.go();
       await contest.stage.until('first is sent');
       await clock.advance(60_000);
-      await contest.expectStillHeld();
-      work.open();
-      await contest.expectHandedOn();
+      await contest.expectHeldUntil(work);
       contest.stage.expectOrder('told to stop: false', 'released first k', 'second in');
       expect(contest.stage.journal).not.toContain('lost first k');
     });

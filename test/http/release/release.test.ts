@@ -27,9 +27,7 @@ describeFrameworks('A guard releases its lock', (framework) => {
       await contest.expectHeld();
       contest.go();
       await contest.stage.until('first works');
-      await contest.expectStillHeld();
-      work.open();
-      await contest.expectHandedOn();
+      await contest.expectHeldUntil(work);
       await contest.first.receives(/200 OK[\s\S]*first$/);
       contest.stage.expectOrder('first answers', 'released first k', 'second in');
       await contest.stage.unheard();
@@ -81,9 +79,7 @@ describeFrameworks('A guard releases its lock', (framework) => {
     });
     contest.go();
     await contest.first.receives(/half/);
-    await contest.expectStillHeld();
-    fail.open();
-    await contest.expectHandedOn();
+    await contest.expectHeldUntil(fail);
   });
 
   if (!framework.answersRejections) {
@@ -158,9 +154,7 @@ describeFrameworks('A guard releases its lock', (framework) => {
     });
     contest.go();
     await contest.stage.until('first returns');
-    await contest.expectStillHeld();
-    later.open();
-    await contest.expectHandedOn();
+    await contest.expectHeldUntil(later);
     await contest.first.receives(/late/);
   });
 

@@ -45,9 +45,7 @@ describeFrameworks('A large or streamed answer', (framework) => {
     });
     contest.go();
     await contest.first.receives(/data: one/);
-    await contest.expectStillHeld();
-    rest.open();
-    await contest.expectHandedOn();
+    await contest.expectHeldUntil(rest);
   });
 
   it('[streams-03] An answer does not keep the lock while a slow client reads it', async () => {
@@ -157,9 +155,7 @@ describeFrameworks('A large or streamed answer', (framework) => {
     await contest.first.receives(/one,/);
     await contest.first.hangUp();
     await contest.stage.until('first hears');
-    await contest.expectStillHeld();
-    rest.open();
-    await contest.expectHandedOn();
+    await contest.expectHeldUntil(rest);
     contest.stage.expectOrder('first ends', 'second in');
   });
 
@@ -182,9 +178,7 @@ describeFrameworks('A large or streamed answer', (framework) => {
     await contest.first.receives(/one,/);
     await contest.first.hangUp('RST');
     await contest.stage.until('first hears');
-    await contest.expectStillHeld();
-    rest.open();
-    await contest.expectHandedOn();
+    await contest.expectHeldUntil(rest);
     contest.stage.expectOrder('source ends', 'first is cut off', 'second in');
   });
 
@@ -314,9 +308,7 @@ describeFrameworks('A large or streamed answer', (framework) => {
     await contest.first.receives(/one,/);
     source.destroy(new Error('the source failed'));
     await contest.stage.until('first is told');
-    await contest.expectStillHeld();
-    undone.open();
-    await contest.expectHandedOn();
+    await contest.expectHeldUntil(undone);
   });
 });
 

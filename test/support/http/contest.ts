@@ -142,6 +142,20 @@ export class Contest<First = RawClient> {
     expect([this.stage.count('granted first k'), this.stage.count('released first k')]).toEqual([holds, holds]);
   }
 
+  /** Shows that the first request keeps the key until its work may go on, and the second one gets it then. */
+  async expectHeldUntil(work: Gate): Promise<void> {
+    await this.expectStillHeld();
+    work.open();
+    await this.expectHandedOn();
+  }
+
+  /** Shows that the first request keeps the key until it goes on, and releases each hold then, once. */
+  async expectHeldUntilGo(holds = 1): Promise<void> {
+    await this.expectStillHeld();
+    this.go();
+    await this.expectReleasedOnce(holds);
+  }
+
   /** Shows that the first request was answered, and that its connection, kept alive, has no listener of it any more. */
   async expectAnswer(this: Contest<RawClient>, pattern: RegExp): Promise<void> {
     await this.first.receives(pattern);
