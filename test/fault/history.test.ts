@@ -60,6 +60,48 @@ it('A hold that is released twice, or never, is found; that of a killed process 
   expect(broken([...first, '5 killed p'])).toEqual([]);
 });
 
+describe('Branches in a history', () => {
+  /** As above, with a path in the place of the owner; a third part of the name is the hold. */
+  const branches = (lines: readonly string[]) =>
+    violationsOf(
+      lines.map((line) => {
+        const [at, kind, who = '', fence, leftMs] = line.split(' ');
+        const [process, path, hold] = who.split('|');
+        return { ...entry(`${at} ${kind} ${process}/${hold} ${fence} ${leftMs}`), owner: path!, hold: hold! };
+      }),
+    ).map(({ rule }) => rule);
+  const holds = (who: string, from: number, fence = 1) => [
+    `${from} asked ${who}`,
+    `${from} queued ${who}`,
+    `${from + 1} granted ${who} ${fence} 100`,
+    `${from + 9} releasing ${who} - 0`,
+    `${from + 10} released ${who} - 0`,
+  ];
+  const outer = ['0 asked p|T|o', '1 granted p|T|o 1 1000', '900 releasing p|T|o - 0', '901 released p|T|o - 0'];
+
+  it('A branch may hold a key beside its ancestors, and not beside other branches or traces', () => {
+    expect(branches([...outer, ...holds('p|T/1/2|i', 5), ...holds('p|T/1/3|j', 30)])).toEqual([]);
+    expect(branches([...outer, ...holds('p|T/1/2|i', 5), ...holds('p|T/1/3|j', 8)])).toEqual(['overlap']);
+    expect(branches([...outer, ...holds('p|T/1|i', 5), ...holds('q|U|j', 30, 2)])).toContain('overlap');
+  });
+
+  it('The branches of a trace may have one fence, and other traces may not have it', () => {
+    expect(branches([...holds('p|T/1|i', 5), ...holds('p|T/2|j', 30)])).toEqual([]);
+    expect(branches([...holds('p|T/1|i', 5), ...holds('p|U/2|j', 30)])).toEqual(['fence', 'fence']);
+  });
+
+  it('A call to another process that waits for what its caller holds is found', () => {
+    expect(branches([...outer, ...holds('q|T/1|i', 5)])).toEqual(['nesting']);
+  });
+
+  it('A call that may have waited for another branch is not counted as waiting for its caller', () => {
+    const before = holds('p|T/2|j', 2);
+    expect(branches([...outer, ...before, ...holds('q|T/1|i', 12)])).toEqual([]);
+    // That one may still have the key.
+    expect(branches([...outer, ...before.slice(0, 2), ...holds('q|T/1|i', 30)])).toEqual(['release']);
+  });
+});
+
 describe('Readers in a history', () => {
   /** The same lines, all of whose acquires are to read. */
   const read = (lines: readonly string[], rules?: Rules) =>

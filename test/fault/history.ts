@@ -1,4 +1,5 @@
 import type { HoldMode } from '../../src/core/index.ts';
+import { differ, excludes, nestedCalls, traceOf } from './nesting-rules.ts';
 import { crowdsOf, fallsOf } from './permit-rules.ts';
 
 /** What happened to one acquire or hold, told by the process that it happened to. Times are CLOCK_MONOTONIC, ms. */
@@ -9,6 +10,7 @@ export interface Entry {
   readonly process: string;
   /** Undefined for what befell a whole process. */
   readonly key?: string | undefined;
+  /** A path, as owners are. That of a grant counts. */
   readonly owner?: string | undefined;
   readonly hold?: string | undefined;
   readonly fence?: number | undefined;
@@ -54,10 +56,12 @@ export interface Rules {
   readonly exclusion?: boolean;
   /** Whether all who can show that they came first must be served first. Default true. */
   readonly fifo?: boolean;
+  /** Whether a call never waits for what its caller holds. Not where a majority is needed for each. Default true. */
+  readonly nesting?: boolean;
 }
 
 export interface Violation {
-  readonly rule: 'overlap' | 'fence' | 'release' | 'order' | 'wake-up';
+  readonly rule: 'overlap' | 'fence' | 'release' | 'order' | 'wake-up' | 'nesting';
   readonly text: string;
 }
 
@@ -105,6 +109,10 @@ export function violationsOf(entries: readonly Entry[], rules: Rules = {}): Viol
       break_('fence', `${nameOf(after)} came after ${nameOf(before)}, and its fence is smaller`);
     }
     checkReleases(lives, dead, break_);
+    for (const { call, caller } of rules.nesting === false ? [] : nestedCalls(lives)) {
+      if (call.queued !== undefined)
+        break_('nesting', `${nameOf(call)} waited, though ${nameOf(caller)} called it and held it`);
+    }
     if (rules.fifo !== false) checkOrder(lives, entries, break_);
     checkWakeUps(lives, entries, rules, break_);
   }
@@ -143,11 +151,11 @@ function lifeOf(own: readonly Entry[], end: number): Life {
   const [first] = own as [Entry];
   const at = (...kinds: Kind[]) => own.find((entry) => kinds.includes(entry.kind))?.at;
   const granted = own.find((entry) => entry.kind === 'granted');
-  const over = at('releasing', 'lost', 'refused');
+  const over = at('releasing', 'released', 'lost', 'refused');
   return {
     key: first.key as string,
     process: first.process,
-    owner: first.owner as string,
+    owner: granted?.owner ?? (first.owner as string),
     hold: first.hold as string,
     fence: granted?.fence ?? 0,
     mode: first.mode ?? 'write',
@@ -190,18 +198,12 @@ function checkOverlaps(lives: readonly Life[], break_: Break): void {
   }
 }
 
-/** Whether two may not hold a key at once, nor have one fence. */
-function excludes(one: Life, other: Life): boolean {
-  if (one.owner === other.owner) return false;
-  return one.mode === 'write' || other.mode === 'write' || one.permits !== other.permits;
-}
-
 function checkFences(lives: readonly Life[], break_: Break): void {
   const held = lives.filter((life) => life.spans.length > 0).toSorted((a, b) => a.spans[0]!.from - b.spans[0]!.from);
   const sharers = groupBy(held, ({ fence }) => String(fence));
   for (const [first, ...others] of sharers.values()) {
     for (const life of others) {
-      if (excludes(first!, life)) break_('fence', `${nameOf(first!)} and ${nameOf(life)} have one fence`);
+      if (differ(first!, life)) break_('fence', `${nameOf(first!)} and ${nameOf(life)} have one fence`);
     }
   }
   const ended = held.toSorted((a, b) => endOf(a) - endOf(b));
@@ -210,15 +212,12 @@ function checkFences(lives: readonly Life[], break_: Break): void {
   for (const [index, life] of held.entries()) {
     const from = life.spans[0]!.from;
     for (; over < ended.length && endOf(ended[over]!) <= from; over++) greatest.add(ended[over]!);
-    const before = greatest.beside(life.owner);
-    if (
-      before !== undefined &&
-      (life.fence < before.fence || (life.fence === before.fence && excludes(life, before)))
-    ) {
+    const before = greatest.beside(traceOf(life));
+    if (before !== undefined && (life.fence < before.fence || (life.fence === before.fence && differ(life, before)))) {
       break_('fence', `${nameOf(life)} came after ${nameOf(before)}, and its fence is no greater`);
     }
     const last = held[index - 1];
-    const isInside = last?.owner === life.owner && endOf(last) > from && last.mode === 'write';
+    const isInside = last && traceOf(last) === traceOf(life) && endOf(last) > from && last.mode === 'write';
     if (isInside && life.fence !== last.fence) {
       break_('fence', `${nameOf(life)} re-entered ${nameOf(last)} with another fence`);
     }
@@ -229,20 +228,21 @@ function endOf(life: Life): number {
   return life.spans.at(-1)!.until;
 }
 
-/** The greatest fence so far, and the greatest of another owner than that one's. */
+/** The greatest fence so far, and the greatest of another trace than that one's. */
 class Greatest {
   #first: Life | undefined;
   #second: Life | undefined;
 
   add(life: Life): void {
+    const isFirsts = this.#first !== undefined && traceOf(this.#first) === traceOf(life);
     if (life.fence >= (this.#first?.fence ?? 0)) {
-      if (this.#first?.owner !== life.owner) this.#second = this.#first;
+      if (!isFirsts) this.#second = this.#first;
       this.#first = life;
-    } else if (life.owner !== this.#first?.owner && life.fence >= (this.#second?.fence ?? 0)) this.#second = life;
+    } else if (!isFirsts && life.fence >= (this.#second?.fence ?? 0)) this.#second = life;
   }
 
-  beside(owner: string): Life | undefined {
-    return this.#first?.owner === owner ? this.#second : this.#first;
+  beside(trace: string): Life | undefined {
+    return this.#first !== undefined && traceOf(this.#first) === trace ? this.#second : this.#first;
   }
 }
 

@@ -100,8 +100,7 @@ export class Recorder {
     }
     locks.on('detached', (event) => this.#note('released', askedBy(event)));
     locks.on('renewed', (event) => {
-      const hold = this.#held.get(event.holdId);
-      if (hold !== undefined) this.#note('renewed', askedBy(event), hold);
+      for (const [hold, of] of this.#heldBy(event)) this.#note('renewed', { ...askedBy(event), hold }, of);
     });
     locks.on('released', (event) => {
       const { key, owner, hold } = askedBy(event);
@@ -115,7 +114,12 @@ export class Recorder {
         if (this.#asked.has(ended.holdId)) this.#note('refused', { ...askedBy(ended), code });
       });
     }
-    locks.on('lost', (event) => this.#note('lost', askedBy(event)));
+    locks.on('lost', (event) => {
+      this.#note('lost', askedBy(event));
+      for (const [hold, of] of this.#heldBy(event)) {
+        if (hold !== event.holdId && !of.isHeld()) this.#note('lost', { ...askedBy(event), hold });
+      }
+    });
     return locks;
   }
 
@@ -191,14 +195,19 @@ export class Recorder {
     };
   }
 
-  /** Writes that a request's guard let it in, and returns the hold's id. */
-  enter(hold: Hold): string {
+  /** Writes that a branch has a hold, and returns its id: one of the recorder's if the branch entered what others around it hold. */
+  enter(hold: Hold, owner: string = pathOf(hold)): string {
     const { key } = hold;
-    const owner = pathOf(hold);
-    const id = this.#granted.get(`${owner} ${key}`)?.shift() as string;
+    this.#last += 1;
+    const id = this.#granted.get(`${pathOf(hold)} ${key}`)?.shift() ?? `entered ${this.#last}`;
     this.#held.set(id, hold);
     this.#note('granted', { key, owner, hold: id, fence: hold.fence }, hold);
     return id;
+  }
+
+  /** What the grant of an event holds, and what was entered with it. */
+  #heldBy({ key, traceId, holdId }: LockEvent): (readonly [id: string, hold: Hold])[] {
+    return [...this.#held].filter(([id, hold]) => id === holdId || (hold.key === key && hold.traceId === traceId));
   }
 
   /** Writes that a hold is not relied on from here on. */

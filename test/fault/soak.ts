@@ -3,11 +3,12 @@ import { until } from '../support/until.ts';
 import type { Backend, Fault, Random } from './backend.ts';
 import { type Client, Crew } from './crew.ts';
 import { type Entry, violationsOf } from './history.ts';
+import { traceOf } from './nesting-rules.ts';
 import { openStore } from './processes/open-store.ts';
 import { seed } from './seed.ts';
 
 const pool = { key: 'pool', permits: 3 };
-const keys = ['order:1', 'order:2', 'order:3', 'order:4'];
+const keys = ['order:a', 'order:b', 'order:c', 'order:d'];
 /** Deadlocks are only found by stores that keep edges: the others refuse soon. */
 const locks = { leaseMs: 1_000, claimMs: 400, pollMs: 100, storeTimeoutMs: 500, waitMs: 2_000, drainMs: 0 };
 /** How many acquires a process has under way. */
@@ -18,6 +19,9 @@ export interface Figures {
   readonly granted: number;
   readonly reads: number;
   readonly permits: number;
+  /** Of them by branches of trees, and again of them in a process that was called. */
+  readonly branches: number;
+  readonly calls: number;
   readonly lost: number;
   readonly refused: number;
   readonly forced: number;
@@ -57,9 +61,11 @@ export class Soak {
     await sleep(4_000);
     await this.#crew.end();
     const { history } = this.#crew;
-    expect(violationsOf(history, { fifo: false })).toEqual([]);
+    const rules = { fifo: false, nesting: this.#backend.setup.kind !== 'quorum' };
+    expect(violationsOf(history, rules)).toEqual([]);
     expect(await this.#left()).toEqual([]);
-    const count = (kind: Entry['kind']) => history.filter((entry) => entry.kind === kind).length;
+    const count = (kind: Entry['kind'], of = /^/) =>
+      history.filter(({ kind: its, owner = '' }) => its === kind && of.test(owner)).length;
     const granted = (mode: Entry['mode']) => {
       const asked = new Set(
         history.filter((entry) => entry.mode === mode).map(({ process, hold }) => `${process} ${hold}`),
@@ -70,6 +76,8 @@ export class Soak {
       granted: count('granted'),
       reads: granted('read'),
       permits: granted('permit'),
+      branches: count('granted', /\//),
+      calls: count('granted', /\/p\d+\.\d+$/),
       lost: count('lost'),
       refused: count('refused'),
       forced: count('forced'),
@@ -148,8 +156,9 @@ export class Soak {
 
   /** Holds and waiters of living processes. What the dead have left ends with its lease, and waiters that are passed over. */
   async #left(): Promise<string[]> {
-    const { dead } = this.#crew;
-    const isLiving = (owner: string): boolean => !dead.has(owner.split('.')[0] as string);
+    const { dead, history } = this.#crew;
+    const ofDead = history.filter(({ owner, process }) => owner !== undefined && dead.has(process));
+    const traces = new Set(ofDead.map(({ owner }) => traceOf({ owner: owner as string })));
     const opened = openStore(this.#backend.direct);
     await opened.ready;
     try {
@@ -157,9 +166,7 @@ export class Soak {
         const states = await Promise.all([...keys, pool.key].map((key) => opened.store.inspect(key)));
         return states.flatMap(({ holds, waiters }) => [
           ...holds.map(({ owner }) => `${owner} holds`),
-          ...waiters
-            .filter(({ owner }) => isLiving(owner) && !owner.startsWith('shared.'))
-            .map(({ owner }) => `${owner} waits`),
+          ...waiters.filter((waiter) => !traces.has(traceOf(waiter))).map(({ owner }) => `${owner} waits`),
         ]);
       };
       return await until(look, (left) => left.length === 0);

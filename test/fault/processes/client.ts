@@ -3,6 +3,7 @@
  * step, so that a kill at any time loses none.
  */
 import { openSync, writeSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type AcquireOptions, createLocks, type LocksOptions } from '../../../src/core/index.ts';
 import { deposit, type LedgerAccess } from '../ledger.ts';
@@ -95,7 +96,7 @@ async function obey(order: Sent): Promise<unknown> {
   if (order.act === 'release') return held.get(order.of)?.release();
   if (order.act === 'look') return look(order.of);
   if (order.act === 'work') return work(order);
-  if (order.act === 'mix') return mixedWork(recorder, setup.name, order);
+  if (order.act === 'mix') return mixedWork(recorder, { name: setup.name, folder: dirname(setup.file) }, order);
   if (order.act === 'count') return count(order);
   if (order.act === 'stopCounting') return counter?.stop();
   if (order.act === 'block') return block(order.id, order.ms, order.key);

@@ -8,6 +8,7 @@ import { lockOn, traceContext } from '../../../src/express/index.ts';
 import { pathOf } from '../../support/path-of.ts';
 import type { Recorder, Worker } from '../recorder.ts';
 import { seeded } from '../seed.ts';
+import { announce, type Home, pathHeader, TreeWork } from './tree-work.ts';
 
 export interface Mix {
   readonly keys: readonly string[];
@@ -28,11 +29,11 @@ export type Done = Record<string, { count: number; refused: number }>;
 /**
  * Does all that an application does with locks, for some time: to write and to read, with permits and priorities, several keys
  * nested in any order or as a batch, given up by a signal, entered again by one trace in several processes, detached and
- * resumed, taken by force, and as requests behind a guard whose clients may leave. Rejects with whatever is not a refusal.
+ * resumed, taken by force, as requests behind a guard whose clients may leave, and in trees of branches over several processes. Rejects with whatever is not a refusal.
  */
-export async function mixedWork(recorder: Recorder, name: string, { keys, pool, lines, ms, seed }: Mix): Promise<Done> {
+export async function mixedWork(recorder: Recorder, home: Home, { keys, pool, lines, ms, seed }: Mix): Promise<Done> {
   const random = seeded(seed);
-  const acts = new Acts(recorder, name, keys, pool, random);
+  const acts = new Acts(recorder, home, keys, pool, random);
   const done: Done = {};
   const until = performance.now() + ms;
   await acts.open();
@@ -60,11 +61,12 @@ type Act = readonly [weight: number, name: string, run: (line: number) => Promis
 
 class Acts {
   readonly #recorder: Recorder;
-  readonly #name: string;
+  readonly #home: Home;
   readonly #keys: readonly string[];
   readonly #pool: Mix['pool'];
   readonly #random: () => number;
   readonly #server: Server;
+  readonly #trees: TreeWork;
   #last = 0;
   readonly #all: readonly Act[] = [
     [6, 'one key', () => this.#one()],
@@ -75,21 +77,24 @@ class Acts {
     [2, 'a shared trace', (line) => this.#shared(line)],
     [2, 'a detached hold', () => this.#detached()],
     [3, 'a request', () => this.#request()],
+    [4, 'a tree', () => this.#trees.play()],
     [1, 'a force release', () => this.#recorder.force(this.#random() < 0.8 ? this.#key() : this.#pool.key)],
   ];
 
-  constructor(recorder: Recorder, name: string, keys: readonly string[], pool: Mix['pool'], random: () => number) {
+  constructor(recorder: Recorder, home: Home, keys: readonly string[], pool: Mix['pool'], random: () => number) {
     this.#recorder = recorder;
-    this.#name = name;
+    this.#home = home;
     this.#keys = keys;
     this.#pool = pool;
     this.#random = random;
     this.#server = createServer(this.#application());
+    this.#trees = new TreeWork(recorder, home, random, keys, 'order:');
   }
 
   async open(): Promise<void> {
     this.#server.listen(0, '127.0.0.1');
     await once(this.#server, 'listening');
+    announce(this.#home, (this.#server.address() as AddressInfo).port);
   }
 
   async close(): Promise<void> {
@@ -186,10 +191,11 @@ class Acts {
     app.use(traceContext({ locks: this.#recorder.locks, trust: 'all' }));
     const handle: express.RequestHandler = async (req, res) => {
       const hold = req.lock as NonNullable<typeof req.lock>;
-      const id = this.#recorder.enter(hold);
+      const path = req.get(pathHeader) ?? pathOf(hold);
+      const id = this.#recorder.enter(hold, path);
       await sleep(this.#random() * holdMs);
       // Whatever it does next ends the work.
-      this.#recorder.leaving(pathOf(hold), hold.key, id);
+      this.#recorder.leaving(path, hold.key, id);
       if (this.#random() < 0.1) throw new Error('The handler fails');
       if (this.#random() < 0.1) req.socket.destroy();
       else res.send('done');
@@ -223,7 +229,7 @@ class Acts {
   /** The process's name comes first, by which those of the dead are known. */
   #owner(kind: string): string {
     this.#last += 1;
-    return `${this.#name}.${kind}${this.#last}`;
+    return `${this.#home.name}.${kind}${this.#last}`;
   }
 
   #key(): string {
