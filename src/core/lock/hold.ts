@@ -144,6 +144,8 @@ export class ScopedHold implements OwnedHold {
       this.#scope.holds.forget(this);
       const isLast = this.grant.removeHold(this.#renew);
       this.#released = isLast ? this.#scope.runtime.grants.release(this.grant) : done;
+      // Only now: what they ask the store for comes after the release.
+      this.#scope.holds.checkWaits();
     }
     return this.#released;
   }
@@ -229,7 +231,9 @@ export class ScopedHold implements OwnedHold {
     this.#scope.holds.forget(this);
     grant.removeHold(this.#renew);
     try {
-      return await failAt(site, detach(runtime, grant, leaseMs));
+      const token = failAt(site, detach(runtime, grant, leaseMs));
+      this.#scope.holds.checkWaits();
+      return await token;
     } finally {
       this.#released.resolve();
     }

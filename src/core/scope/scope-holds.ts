@@ -219,12 +219,12 @@ export class ScopeHolds {
     this.#holds.push(hold);
   }
 
+  /** Removes a hold. Call `checkWaits` once the store has been told. */
   forget(hold: OwnedHold): void {
     const at = this.#holds.lastIndexOf(hold);
     // Mostly the newest: `splice` would allocate an array.
     if (at === this.#holds.length - 1) this.#holds.pop();
     else if (at >= 0) this.#holds.splice(at, 1);
-    this.checkWaits();
   }
 
   /** Whether a branch around this one has a hold of a grant. */

@@ -1,4 +1,4 @@
-import { type LockLostError, lock, runInTrace } from '../../../src/core/index.ts';
+import { type LockLostError, LockTimeoutError, lock, resumeHold, runInTrace } from '../../../src/core/index.ts';
 import { gate } from '../../support/gate.ts';
 import { coreTests, outcomeOf } from '../../support/stores/set-up.ts';
 import { recordWarnings } from '../../support/warnings.ts';
@@ -68,5 +68,41 @@ describe('A wait for another branch of the request', () => {
     await first.settled;
     await job.end();
     expect(warnings().map(({ code }) => code)).toEqual(['LOCK_LOST']);
+  });
+
+  it('asks the store after that branch has released, so that a stranger who waited longer comes first', async () => {
+    const setup = setUp();
+    const entered = setup.events('entered');
+    const log: string[] = [];
+    const work = gate();
+    const job = setup.job('bare');
+    const first = job.in(() => lock.run('key', () => work));
+    await setup.clock.settle();
+    const second = job.in(() => lock.run('key', async () => void log.push('second')));
+    const stranger = setup.job().in(() => lock.run('key', async () => void log.push('stranger')));
+    await setup.clock.settle();
+    work.open();
+    await Promise.all([first, second, stranger]);
+    expect(log).toEqual(['stranger', 'second']);
+    // Two runs of one job that take turns do not overlap.
+    expect(entered).toEqual([]);
+    expect(warnings()).toEqual([]);
+  });
+
+  it('goes on in the store if that branch detaches its hold', async () => {
+    const setup = setUp();
+    const job = setup.job('bare');
+    const token = job.in(() =>
+      lock.run('key', async (hold) => {
+        const waiter = outcomeOf(job.in(() => lock.run('key', async () => undefined, { waitMs: 1_000 })));
+        await setup.clock.settle();
+        const detached = await hold.detach({ leaseMs: 60_000 });
+        await setup.clock.advance(1_000);
+        expect(waiter.error).toBeInstanceOf(LockTimeoutError);
+        return detached;
+      }),
+    );
+    await expect(token).resolves.toEqual(expect.any(String));
+    expect((await setup.job().in(async () => resumeHold(await token))).isHeld()).toBe(true);
   });
 });
