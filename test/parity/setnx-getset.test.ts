@@ -6,22 +6,14 @@ import { longMs, shortMs } from '../../src/testing/contract/harness.ts';
 import { key, type Line, StoreStage } from '../../src/testing/contract/stage.ts';
 import { pathOf } from '../support/path-of.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
-import { type CasServer, casServers } from '../support/stores/cas-servers.ts';
+import { describeCasServers } from '../support/stores/cas-servers.ts';
 import { MapCas } from '../support/stores/map-cas.ts';
 
 watchLeaks();
 
-describe.each(Object.entries(casServers))('a SETNX/GETSET lock, on %s', (_, start) => {
-  let server: CasServer;
-  beforeAll(async () => {
-    server = await start();
-  });
-  beforeEach(() => server.clear());
-  afterEach(() => server.release());
-  afterAll(() => server.stop());
-
+describeCasServers('a SETNX/GETSET lock', (newAdapter) => {
   /** A client of the lock, with connections of its own. */
-  function client(adapter: CasAdapter = server.adapter()): StoreStage {
+  function client(adapter: CasAdapter = newAdapter()): StoreStage {
     const stage = new StoreStage();
     stage.store = new CasStore({ adapter });
     return stage;
@@ -59,7 +51,7 @@ describe.each(Object.entries(casServers))('a SETNX/GETSET lock, on %s', (_, star
   });
 
   it('two clients that both saw it expired (the DEL/SETNX race): exactly one may win, of 5 in 300 rounds', async () => {
-    const contenders = Array.from({ length: 5 }, () => server.adapter());
+    const contenders = Array.from({ length: 5 }, () => newAdapter());
     // Races for keys of their own go on at the same time: each is one after the other, and most of it is waiting.
     const races = Array.from({ length: 6 }, (_, index) => compete(contenders, `order:${index}`, 50));
     const rounds = (await Promise.all(races)).flat();
@@ -111,7 +103,7 @@ describe.each(Object.entries(casServers))('a SETNX/GETSET lock, on %s', (_, star
   });
 
   it('after failure: retry or give up, the caller decides', async () => {
-    const [one, two] = [server.adapter(), server.adapter()].map((adapter) =>
+    const [one, two] = [newAdapter(), newAdapter()].map((adapter) =>
       createLocks({ store: new CasStore({ adapter }), pollMs: 100 }),
     ) as [ReturnType<typeof createLocks>, ReturnType<typeof createLocks>];
     await runInTrace(
@@ -136,9 +128,7 @@ describe.each(Object.entries(casServers))('a SETNX/GETSET lock, on %s', (_, star
   });
 
   it('requests of several processes are served in order, one at a time', async () => {
-    const processes = [1, 2, 3].map(() =>
-      createLocks({ store: new CasStore({ adapter: server.adapter() }), pollMs: 100 }),
-    );
+    const processes = [1, 2, 3].map(() => createLocks({ store: new CasStore({ adapter: newAdapter() }), pollMs: 100 }));
     const order: number[] = [];
     let inside = 0;
     const queued = new EventEmitter();

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import Redis from 'ioredis';
-import { getLock } from 'reenlock';
+import { getLock, type LockEvents } from 'reenlock';
 import { RedisStore } from 'reenlock/redis';
 import { type Gate, gate } from '../../support/gate.ts';
 import { type App, describeStyles } from '../../support/http/frameworks.ts';
@@ -9,8 +9,10 @@ import { watchLeaks } from '../../support/processes/leaks.ts';
 import { disconnectTimeout } from '../../support/redis/client.ts';
 import { type RedisServer, startRedis } from '../../support/redis/server.ts';
 import { until } from '../../support/until.ts';
+import { recordWarnings } from '../../support/warnings.ts';
 
 watchLeaks();
+const warnings = recordWarnings();
 
 describeStyles('a guard on Redis', (framework) => {
   const { lockOn } = framework;
@@ -142,5 +144,25 @@ describeStyles('a guard on Redis', (framework) => {
     await until(() => client.status === 'ready');
     expect((await one.get('/second', 'second')).status).toBe(200);
     log.mockRestore();
+  });
+
+  it('failOpen on Redis lets requests in while the server is down, and locks again when it is back', async () => {
+    const failedOpen: LockEvents['failedOpen'][] = [];
+    const stage = await ServerStage.start(
+      framework,
+      { store: new RedisStore({ client }), storeTimeoutMs: 500 },
+      (app) =>
+        app.route('/x', lockOn('k', { failOpen: true }), (call) => call.send({ isHeld: call.lock?.isHeld() ?? false })),
+    );
+    stage.locks.on('failedOpen', (event) => failedOpen.push(event));
+    expect((await stage.get('/x', 'before')).body).toEqual({ isHeld: true });
+    await redis.kill();
+    const { status, body } = await stage.get('/x', 'during');
+    expect({ status, body }).toEqual({ status: 200, body: { isHeld: false } });
+    await redis.restart();
+    await until(() => client.status === 'ready');
+    expect((await stage.get('/x', 'after')).body).toEqual({ isHeld: true });
+    expect(failedOpen.map(({ traceId }) => traceId)).toEqual(['during']);
+    expect(warnings().filter(({ code }) => code === 'LOCK_FAILED_OPEN')).toHaveLength(1);
   });
 });

@@ -1,21 +1,13 @@
 import { watchLeaks } from '../../support/processes/leaks.ts';
-import { type CasServer, casServers } from '../../support/stores/cas-servers.ts';
+import { describeCasServers } from '../../support/stores/cas-servers.ts';
 
 watchLeaks();
 
 const ttlMs = 60_000;
 
-describe.each(Object.entries(casServers))('The four operations on %s', (_, start) => {
-  let server: CasServer;
-  beforeAll(async () => {
-    server = await start();
-  });
-  beforeEach(() => server.clear());
-  afterEach(() => server.release());
-  afterAll(() => server.stop());
-
+describeCasServers('The four operations', (newAdapter) => {
   it('`read` returns the text, if there is one, and the time in microseconds', async () => {
-    const adapter = server.adapter();
+    const adapter = newAdapter();
     const before = await adapter.read('k');
     expect(before).toEqual({ value: undefined, nowUs: expect.any(Number) });
     expect(Number.isSafeInteger(before.nowUs)).toBe(true);
@@ -26,14 +18,14 @@ describe.each(Object.entries(casServers))('The four operations on %s', (_, start
   });
 
   it('`create` writes if there is no record, and only then', async () => {
-    const adapter = server.adapter();
+    const adapter = newAdapter();
     expect(await adapter.create('k', 'one', ttlMs)).toBe(true);
     expect(await adapter.create('k', 'two', ttlMs)).toBe(false);
     expect((await adapter.read('k')).value).toBe('one');
   });
 
   it('`replace` replaces the record that it names, and no other', async () => {
-    const adapter = server.adapter();
+    const adapter = newAdapter();
     expect(await adapter.replace('k', 'one', 'two', ttlMs)).toBe(false);
     expect((await adapter.read('k')).value).toBeUndefined();
     await adapter.create('k', 'one', ttlMs);
@@ -44,7 +36,7 @@ describe.each(Object.entries(casServers))('The four operations on %s', (_, start
   });
 
   it('`remove` removes the record that it names, and no other', async () => {
-    const adapter = server.adapter();
+    const adapter = newAdapter();
     expect(await adapter.remove('k', 'one')).toBe(false);
     await adapter.create('k', 'one', ttlMs);
     expect(await adapter.remove('k', 'two')).toBe(false);
@@ -54,7 +46,7 @@ describe.each(Object.entries(casServers))('The four operations on %s', (_, start
   });
 
   it('Of many simultaneous writes, one replaces and one creates', async () => {
-    const adapters = Array.from({ length: 5 }, () => server.adapter());
+    const adapters = Array.from({ length: 5 }, () => newAdapter());
     const created = await Promise.all(adapters.map((adapter, i) => adapter.create('k', `${i}`, ttlMs)));
     expect(created.filter(Boolean)).toHaveLength(1);
     const old = `${created.indexOf(true)}`;

@@ -10,7 +10,7 @@ import { endIdle } from '../postgres/stage.ts';
 import { disconnectTimeout } from '../redis/client.ts';
 import { OldRedisStore, RedisNodes } from '../redis/nodes.ts';
 import { startRedis } from '../redis/server.ts';
-import { casServers } from '../stores/cas-servers.ts';
+import { startPlainRedis } from '../stores/cas-servers.ts';
 
 /** Where services keep their locks together. */
 export interface SharedStore {
@@ -93,7 +93,7 @@ async function startPostgresStore(): Promise<SharedStore> {
 }
 
 async function startCasStore(): Promise<SharedStore> {
-  const server = await casServers['Redis by plain commands']!();
+  const server = await startPlainRedis();
   return {
     open: () => new CasStore({ adapter: server.adapter() }),
     release: () => server.release(),

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { createConnection } from 'mysql2/promise';
 import { type Account, handOver, unprivileged } from '../processes/account.ts';
 import { onFreePort } from '../processes/free-port.ts';
-import { guarded } from '../processes/guarded.ts';
+import { type Running, started } from '../processes/guarded.ts';
 import { fillFromTemplate } from '../processes/template.ts';
 import { mariadbBinary } from './binary.ts';
 
@@ -69,12 +69,6 @@ export async function startMariadb(settings: readonly string[] = []): Promise<Ma
   }
 }
 
-interface RunningMariadb {
-  readonly port: number;
-  readonly child: ChildProcess;
-  readonly exited: Promise<void>;
-}
-
 function initialise(dir: string, account: Account | undefined): void {
   const installer = mariadbBinary('mariadb-install-db');
   fillFromTemplate(dir, installer, account, (made) => {
@@ -93,7 +87,7 @@ async function startProcess(
   dir: string,
   account: Account | undefined,
   settings: readonly string[],
-): Promise<RunningMariadb> {
+): Promise<Running> {
   const args = [
     '--no-defaults',
     `--datadir=${join(dir, 'data')}`,
@@ -108,21 +102,7 @@ async function startProcess(
     ...settings,
   ];
   const child = spawn(mariadbBinary('mariadbd'), args, { cwd: dir, stdio: ['ignore', 'ignore', 'pipe'], ...account });
-  const output: string[] = [];
-  child.stderr.on('data', (chunk: Buffer) => output.push(chunk.toString()));
-  const exited = guarded(child, dir);
-  const failed = exited.then(() => {
-    throw new Error(`mariadbd did not start:\n${output.join('')}`);
-  });
-  failed.catch(() => {}); // It is raced below; later the process ends because a test ends it.
-  try {
-    await Promise.race([ready(child, output, port), failed]);
-  } catch (error) {
-    child.kill('SIGKILL');
-    await exited;
-    throw error;
-  }
-  return { port, child, exited };
+  return started(child, dir, port, ready);
 }
 
 /** The log line says that it is *this* process which has the port; the statement, that it answers there. */

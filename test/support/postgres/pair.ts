@@ -7,18 +7,11 @@ import { promisify } from 'node:util';
 import { Client } from 'pg';
 import { type Account, handOver } from '../processes/account.ts';
 import { onFreePort } from '../processes/free-port.ts';
+import type { Running } from '../processes/guarded.ts';
 import { TcpProxy } from '../processes/tcp-proxy.ts';
 import { until } from '../until.ts';
 import { postgresBin } from './binary.ts';
-import {
-  continueAll,
-  initialise,
-  postgresAccount,
-  type RunningPostgres,
-  startProcess,
-  stopAll,
-  urlOf,
-} from './server.ts';
+import { continueAll, initialise, postgresAccount, startProcess, stopAll, urlOf } from './server.ts';
 
 const run = promisify(execFile);
 const account: Account | undefined = postgresAccount();
@@ -28,9 +21,9 @@ const settings = { synchronous_commit: 'on', shared_buffers: '16MB', wal_keep_si
 /** One of the two servers. */
 export class PostgresNode {
   readonly #dir: string;
-  #running: RunningPostgres;
+  #running: Running;
 
-  private constructor(dir: string, running: RunningPostgres) {
+  private constructor(dir: string, running: Running) {
     this.#dir = dir;
     this.#running = running;
   }

@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { Client } from 'pg';
 import { type Account, handOver, unprivileged } from '../processes/account.ts';
 import { onFreePort } from '../processes/free-port.ts';
-import { guarded } from '../processes/guarded.ts';
+import { type Running, started } from '../processes/guarded.ts';
 import { fillFromTemplate } from '../processes/template.ts';
 import { postgresBin } from './binary.ts';
 
@@ -55,20 +55,14 @@ export async function startPostgres({
 }
 
 /** The processes of a server; `child` is the first one of them. */
-export interface RunningPostgres {
-  readonly port: number;
-  readonly child: ChildProcess;
-  readonly exited: Promise<void>;
-}
-
 class LocalPostgres implements PostgresServer {
   readonly port: number;
   readonly url: string;
   readonly #dir: string;
-  readonly #start: (port: number) => Promise<RunningPostgres>;
-  #running: RunningPostgres;
+  readonly #start: (port: number) => Promise<Running>;
+  #running: Running;
 
-  constructor(dir: string, start: (port: number) => Promise<RunningPostgres>, running: RunningPostgres) {
+  constructor(dir: string, start: (port: number) => Promise<Running>, running: Running) {
     this.port = running.port;
     this.url = urlOf(running.port);
     this.#dir = dir;
@@ -134,7 +128,7 @@ export async function startProcess(
   dir: string,
   account: Account | undefined,
   more: Readonly<Record<string, string>>,
-): Promise<RunningPostgres> {
+): Promise<Running> {
   const settings = {
     listen_addresses: '127.0.0.1',
     unix_socket_directories: '',
@@ -149,30 +143,16 @@ export async function startProcess(
     stdio: ['ignore', 'ignore', 'pipe'],
     ...account,
   });
-  const output: string[] = [];
-  child.stderr.on('data', (chunk: Buffer) => output.push(chunk.toString()));
-  const exited = guarded(child, dir);
-  const failed = exited.then(() => {
-    throw new Error(`postgres did not start:\n${output.join('')}`);
-  });
-  failed.catch(() => {});
-  try {
-    await Promise.race([ready(child, output, port), failed]);
-  } catch (error) {
-    child.kill('SIGKILL');
-    await exited;
-    throw error;
-  }
-  return { port, child, exited };
+  return started(child, dir, port, ready);
 }
 
 /** Stops all processes of a server, until `continueAll`. The first one first: it would start others. */
-export async function stopAll({ child }: RunningPostgres): Promise<void> {
+export async function stopAll({ child }: Running): Promise<void> {
   child.kill('SIGSTOP');
   for (const pid of await childrenOf(child)) signal(pid, 'SIGSTOP');
 }
 
-export async function continueAll({ child }: RunningPostgres): Promise<void> {
+export async function continueAll({ child }: Running): Promise<void> {
   for (const pid of await childrenOf(child)) signal(pid, 'SIGCONT');
   child.kill('SIGCONT');
 }

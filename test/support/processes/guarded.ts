@@ -17,3 +17,33 @@ export async function guarded(child: ChildProcess, dir: string): Promise<void> {
   guard.kill('SIGKILL');
   await once(guard, 'exit');
 }
+
+export interface Running {
+  readonly port: number;
+  readonly child: ChildProcess;
+  readonly exited: Promise<void>;
+}
+
+/** Guards a server that was just spawned, and resolves when it is `ready`; rejects with what it said if it ends first. */
+export async function started(
+  child: ChildProcess,
+  dir: string,
+  port: number,
+  ready: (child: ChildProcess, output: readonly string[], port: number) => Promise<void>,
+): Promise<Running> {
+  const output: string[] = [];
+  child.stderr?.on('data', (chunk: Buffer) => output.push(chunk.toString()));
+  const exited = guarded(child, dir);
+  const failed = exited.then(() => {
+    throw new Error(`${child.spawnfile} did not start:\n${output.join('')}`);
+  });
+  failed.catch(() => {}); // It is raced below; later the process ends because a test ends it.
+  try {
+    await Promise.race([ready(child, output, port), failed]);
+  } catch (error) {
+    child.kill('SIGKILL');
+    await exited;
+    throw error;
+  }
+  return { port, child, exited };
+}

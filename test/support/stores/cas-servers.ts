@@ -8,7 +8,7 @@ import { startPostgres } from '../postgres/server.ts';
 import { startRedis } from '../redis/server.ts';
 
 /** A real server that runs no scripts, and connections to it. */
-export interface CasServer {
+interface CasServer {
   /** An adapter with connections of its own, as another process has. They last until `release`. */
   adapter(): CasAdapter;
   /** Removes every record. */
@@ -19,13 +19,27 @@ export interface CasServer {
 }
 
 /** By name, how to start each. */
-export const casServers: Readonly<Record<string, () => Promise<CasServer>>> = {
+const casServers: Readonly<Record<string, () => Promise<CasServer>>> = {
   'Redis by plain commands': startPlainRedis,
   PostgreSQL: startTable,
   MariaDB: startMySqlTable,
 };
 
-async function startPlainRedis(): Promise<CasServer> {
+/** Runs tests on each of them, on no record. */
+export function describeCasServers(name: string, body: (adapter: () => CasAdapter) => void): void {
+  describe.each(Object.entries(casServers))(`${name}, on %s`, (_, start) => {
+    let server: CasServer;
+    beforeAll(async () => {
+      server = await start();
+    });
+    beforeEach(() => server.clear());
+    afterEach(() => server.release());
+    afterAll(() => server.stop());
+    body(() => server.adapter());
+  });
+}
+
+export async function startPlainRedis(): Promise<CasServer> {
   const server = await startRedis({ args: ['--user', 'plain', 'on', 'nopass', '~*', '+@all', '-@scripting'] });
   const open: (() => void)[] = [];
   const connect = () => {
