@@ -70,7 +70,7 @@ describe.each(boardHosts)('A request for the board whose `authorize` is pending 
   }
 
   it.each(['/', '/lock?id=a', '/stream'])(
-    'A request for %s that other code answers meanwhile keeps that answer, and leaves no viewer',
+    'A request for %s to which other code responds meanwhile keeps that response, and leaves no viewer',
     async (path) => {
       await start();
       const replied = request(board.server).get(`/ops/locks${path}`).then();
@@ -98,7 +98,7 @@ describe.each(boardHosts)('A request for the board whose `authorize` is pending 
     },
   );
 
-  it('A stream whose client leaves meanwhile is not opened', async () => {
+  it('A stream whose client disconnects meanwhile is not opened', async () => {
     await start();
     const client = await RawClient.connect(board.port);
     client.request({ path: '/ops/locks/stream' });
@@ -121,7 +121,7 @@ describe.each(boardHosts)('A request for the board whose `authorize` is pending 
     await until(async () => (await board.stream()).response.statusCode === 200);
   });
 
-  it('A forced release that other code answers meanwhile does not happen', async () => {
+  it('A force release to which other code responds meanwhile does not happen', async () => {
     const job = startJob(locks, 'holder');
     const held = await job.in(() => lock.acquire('k'));
     await start();

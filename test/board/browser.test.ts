@@ -172,7 +172,7 @@ describe('The board in a browser', () => {
 
   const host = boardHosts[0] as BoardHost;
 
-  it('The board shows which request holds order 42, for how long, and who waits behind it in order of turn', async () => {
+  it('The board shows which request holds order 42, for how long, and its waiters in order of turn', async () => {
     const scene = await Scene.start(host);
     await scene.hold('the-holder', 'order:42', { category: 'shop' });
     const page = await scene.visit();
@@ -231,25 +231,28 @@ describe('The board in a browser', () => {
   });
 
   // The page is the same on every framework: this has each of them serve all that the page asks for.
-  it.each(boardHosts)('The board releases a lock with a reason and two clicks, and says so, on $name', async (host) => {
-    const scene = await Scene.start(host);
-    const { fence } = await scene.hold('the-holder', 'order:42');
-    await scene.wait('the-waiter', 'order:42');
-    const page = await scene.visit();
-    await page.getByRole('button', { name: 'order:42' }).click();
-    await page.getByRole('button', { name: 'Force release…' }).click();
-    const release = page.getByRole('button', { name: 'Release the lock' });
-    expect(await release.isDisabled()).toBe(true);
-    await page.getByLabel('Reason').fill('stuck for an hour');
-    await release.click();
-    await panel(page).locator('#holders').getByText('the-waiter').waitFor();
-    await row(page, 'order:42').getByText('the-waiter').waitFor();
-    expect(scene.forced).toEqual([
-      { key: 'order:42', category: undefined, fence, by: 'ann', reason: 'stuck for an hour' },
-    ]);
-    expect(await page.locator('#announcement').textContent()).toBe('order:42 was released');
-    expect(scene.complaints).toEqual([]);
-  });
+  it.each(boardHosts)(
+    'The board releases a lock with a reason and two clicks, and shows that, on $name',
+    async (host) => {
+      const scene = await Scene.start(host);
+      const { fence } = await scene.hold('the-holder', 'order:42');
+      await scene.wait('the-waiter', 'order:42');
+      const page = await scene.visit();
+      await page.getByRole('button', { name: 'order:42' }).click();
+      await page.getByRole('button', { name: 'Force release…' }).click();
+      const release = page.getByRole('button', { name: 'Release the lock' });
+      expect(await release.isDisabled()).toBe(true);
+      await page.getByLabel('Reason').fill('stuck for an hour');
+      await release.click();
+      await panel(page).locator('#holders').getByText('the-waiter').waitFor();
+      await row(page, 'order:42').getByText('the-waiter').waitFor();
+      expect(scene.forced).toEqual([
+        { key: 'order:42', category: undefined, fence, by: 'ann', reason: 'stuck for an hour' },
+      ]);
+      expect(await page.locator('#announcement').textContent()).toBe('order:42 was released');
+      expect(scene.complaints).toEqual([]);
+    },
+  );
 
   it('The board does not release a lock that changed hands between the look and the click', async () => {
     const scene = await Scene.start(host);
@@ -269,7 +272,7 @@ describe('The board in a browser', () => {
     expect(scene.forced).toEqual([]);
   });
 
-  it('The board offers no release to a user who may only look', async () => {
+  it('The board offers no release to a user without that right', async () => {
     const scene = await Scene.start(host, { authorize: () => ({ name: 'bob' }) });
     await scene.hold('the-holder', 'order:42');
     const page = await scene.visit();
@@ -523,7 +526,7 @@ describe('The board in a browser', () => {
   });
 
   // PICTURE=write keeps it: fonts and browsers differ, so that two machines never make quite the same.
-  it('The documents have the board’s picture: order 42, its holder, and who waits behind it', async () => {
+  it('The documents have the board’s picture: order 42, its holder and its waiters', async () => {
     const clock = new ManualClock();
     const store = new MemoryStore({ clock });
     const all = [1, 2, 3].map((n) => createLocks({ store, instance: `orders-7d9f-${n}:1`, leaseMs: 120_000 }));

@@ -142,7 +142,7 @@ describe('The feed of the board', () => {
     expect(setup.store.count('list')).toBe(lists);
   });
 
-  it('The feed authorizes each viewer again every minute, and tells the page what the viewer may do', async () => {
+  it('The feed authorizes each viewer again every minute, and sends the viewer’s rights to the page', async () => {
     const setup = setUp();
     let user: { name: string; mayForceRelease?: boolean } | false = { name: 'ann', mayForceRelease: true };
     const page = await open(setup, boardOf(setup, { authorize: () => user }));
@@ -161,7 +161,7 @@ describe('The feed of the board', () => {
     expect(page.stream.readableEnded).toBe(true);
   });
 
-  it('The feed ends for a viewer for whom `authorize` fails, and a `warning` event tells why', async () => {
+  it('The feed ends for a viewer for whom `authorize` fails, and a `warning` event has the reason', async () => {
     const setup = setUp();
     const warnings = setup.events('warning');
     let isBroken = false;
@@ -177,7 +177,7 @@ describe('The feed of the board', () => {
     expect(warnings).toEqual([{ code: 'LOCK_BOARD_AUTHORIZE', message: expect.any(String), cause }]);
   });
 
-  it('The feed says since when the store has not answered, calls it once a second for each kind, and goes on when it answers', async () => {
+  it('The feed reports since when the store has not replied, calls it once a second for each kind, and goes on when it replies', async () => {
     const other = setUp();
     const setup = other.sibling();
     for (let i = 0; i < 300; i++) await hold(other, `key:${i}`, { renew: false, leaseMs: 200_000 });
@@ -209,7 +209,7 @@ describe('The feed of the board', () => {
     await page.close();
   });
 
-  it('The feed keeps a limited number of locks, and says that there are more while there are', async () => {
+  it('The feed keeps a limited number of locks, and reports that there are more while there are', async () => {
     const other = setUp();
     const setup = other.sibling();
     const holds: Hold[] = [];

@@ -146,7 +146,7 @@ describe.each(boardHosts)('The stream of the board ($name)', ({ listener }) => {
     await closing;
   });
 
-  it('The stream goes on for others beside a viewer that reads nothing', async () => {
+  it('The stream goes on for others alongside a viewer that reads nothing', async () => {
     board = await BoardServer.start(listener({ locks, authorize: ann }));
     const asleep = await board.stream();
     asleep.response.pause();

@@ -124,7 +124,7 @@ describe('reenlock board', () => {
     expect(result.stderr).not.toContain('secret');
   });
 
-  it('It says which option to use if the port is taken', async () => {
+  it('The command names the option to use if the port is taken', async () => {
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
     const { port } = server.address() as AddressInfo;
@@ -148,7 +148,7 @@ describe('reenlock board', () => {
     return { child, remove };
   }
 
-  it('It says which client to install if there is none', async () => {
+  it('The command names the client to install if there is none', async () => {
     const { child, remove } = beside([], redis.url);
     let stderr = '';
     child.stderr?.on('data', (chunk) => (stderr += chunk));
@@ -170,7 +170,7 @@ describe('reenlock board', () => {
     remove();
   });
 
-  it('It says what is wrong where only redis is installed, and no password', async () => {
+  it('The command reports what is wrong if only redis is installed, and shows no password', async () => {
     const { child, remove } = beside(['redis'], 'redis://u:secret@127.0.0.1:1');
     let stderr = '';
     child.stderr?.on('data', (chunk) => (stderr += chunk));

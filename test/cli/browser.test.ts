@@ -14,7 +14,7 @@ describe('reenlock board in a browser', () => {
   }, installMs);
   afterAll(() => browser?.close());
 
-  it('The page shows who holds the lock', async () => {
+  it('The page shows the holder of the lock', async () => {
     await whileHeld(async () => {
       const { address } = await startBoard(redis.url);
       const page = await browser.newPage();

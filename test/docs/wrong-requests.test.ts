@@ -23,7 +23,7 @@ const noContext =
   'Expected `traceContext()` to run before each guard, got a request that did not pass through it: mount it first, at the top';
 
 // What fails without a request is in `wrong-uses.test.ts`.
-describe('What a wrong use says when a request comes', () => {
+describe('The messages of wrong uses during a request', () => {
   afterEach(ServerStage.endAll);
 
   it.each<[use: string, build: (app: App, locks: Locks) => void, stack: string, options?: ServerStageOptions]>([

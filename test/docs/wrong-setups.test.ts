@@ -10,7 +10,7 @@ import { root } from './markdown.ts';
 watchLeaks();
 
 // What fails in a job is in `wrong-uses.test.ts`, what fails with a request in `wrong-requests.test.ts`.
-describe('What a wrong set-up says', () => {
+describe('The messages of a wrong set-up', () => {
   const built: Locks[] = [];
   afterEach(async () => {
     await Promise.all(built.splice(0).map((locks) => locks.close({ drainMs: 0 })));
@@ -98,7 +98,7 @@ async function withoutPeer(peer: 'prom-client' | '@opentelemetry/api' | '@nestjs
   });
 }
 
-describe('What a store that does not work says', () => {
+describe('The messages of a store that does not work', () => {
   const stage = useRedis();
 
   it.each<[use: string, options: () => object, cause: RegExp]>([

@@ -10,7 +10,7 @@ const loose = lock as unknown as Record<'acquire' | 'acquireAll' | 'run', (...ar
 const routine = (): void => {};
 
 // What fails when the application starts is in `wrong-setups.test.ts`, what fails with a request in `wrong-requests.test.ts`.
-describe('What each wrong use says', () => {
+describe('The messages of each wrong use', () => {
   let locks: Locks;
   beforeEach(() => {
     locks = createLocks();

@@ -139,7 +139,7 @@ describe('bullmq-job/worker.ts', () => {
     expect(first.lines).toContain('order 42 is put back: The wait for the lock was aborted');
   });
 
-  it('a worker that is told to stop ends, though its Redis does not answer', async () => {
+  it('a worker that is told to stop ends, though its Redis does not reply', async () => {
     const worker = await startWorker();
     redis.pause();
     try {

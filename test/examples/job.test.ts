@@ -79,7 +79,7 @@ describe('job/server.ts', () => {
     }
   });
 
-  it('told to stop in a round that its database does not answer, ends with 0', async () => {
+  it('told to stop in a round to which its database does not reply, ends with 0', async () => {
     const gone = await startRedis();
     try {
       const example = await Example.start('job/server.ts', { REDIS_URL: gone.url, NIGHT_MS: '1' });

@@ -101,7 +101,7 @@ describe('on Redis', () => {
   });
 
   it.each(servers.slice(0, 2).map((file, n) => [file, n] as const))(
-    '%s answers 423 with Retry-After while another process holds the order',
+    '%s responds with 423 with Retry-After while another process holds the order',
     async (_, n) => {
       const example = examples[n]!;
       const id = String(8 + n);

@@ -17,7 +17,7 @@ function beginUpload(url: string): { upload: ClientRequest; answer: Promise<Inco
 describe('shutdown/server.ts', () => {
   afterEach(stopExamples);
 
-  it('on SIGTERM lets the holder finish, answers the waiters 503, takes nobody new and exits with 0', async () => {
+  it('on SIGTERM lets the holder finish, responds to the waiters with 503, takes nobody new and exits with 0', async () => {
     const example = await Example.start('shutdown/server.ts');
     const { upload, answer } = beginUpload(example.url(path));
     await example.line(/^order:42 is held$/);

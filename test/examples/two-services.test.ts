@@ -107,7 +107,7 @@ describe('two services on one Redis', () => {
     }
   });
 
-  it('a stranger waits, in whichever service, until the caller has answered', async () => {
+  it('A stranger waits, in whichever service, until the caller has responded', async () => {
     const answer = ship('trace');
     await bank.asked();
     const strangers = [charge('stranger-1')];
@@ -152,7 +152,7 @@ describe('two services on one Redis', () => {
     await state((found) => found.holds.length === 0);
   });
 
-  it('where the called service is killed, nobody gets in before its caller has answered, though its lease has ended', async () => {
+  it('where the called service is killed, nobody gets in before its caller has responded, though its lease has ended', async () => {
     const answer = ship('trace');
     await bank.asked();
     const stranger = ship('stranger');
@@ -179,7 +179,7 @@ describe('two services on one Redis', () => {
 });
 
 describe('two-services/run.ts', () => {
-  it('starts a Redis of its own, and shows who holds, who re-enters and who waits', async () => {
+  it('starts its own Redis, and shows who holds, who re-enters and who waits', async () => {
     const { code, stdout, stderr } = await runScript(run, { env: { REDIS_URL: '' } });
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     const lines = stdout.split('\n');

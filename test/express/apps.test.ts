@@ -33,7 +33,7 @@ describeExpress('An application within an application', (framework, express) => 
     ],
   ];
 
-  it.each(arrangements)('%s: held until its answer, given back once', async (_, arrangement) => {
+  it.each(arrangements)('%s: held until its response, given back once', async (_, arrangement) => {
     const contest = await start(arrangement, (inner, work) =>
       inner.get('/', async (_req, res) => {
         await work();
@@ -44,7 +44,7 @@ describeExpress('An application within an application', (framework, express) => 
     await contest.expectAnswer(/first$/);
   });
 
-  it.each(arrangements)('%s and hands on to a route outside: held until that answers', async (_, arrangement) => {
+  it.each(arrangements)('%s and hands off to a route outside: held until that responds', async (_, arrangement) => {
     const contest = await start(arrangement, (inner, _work, stage) =>
       inner.get('/', (_req, _res, next) => {
         stage.note('inner goes on');
@@ -68,7 +68,7 @@ describeExpress('An application within an application', (framework, express) => 
     await contest.expectAnswer(/first$/);
   });
 
-  it.each(arrangements)('%s and fails: held until the outer error middleware has answered', async (_, arrangement) => {
+  it.each(arrangements)('%s and fails: held until the outer error middleware has responded', async (_, arrangement) => {
     const contest = await start(arrangement, (inner, work) => {
       inner.get('/', (_req, _res, next) => {
         void work().then(() => next(new Error('trouble')));

@@ -74,7 +74,7 @@ describe.each(expresses)('%s, whose prototypes carry what is for all requests', 
     expect(ended).toEqual(['answer', 'answer']);
   });
 
-  it('neither a request nor its response gets a property of its own', async () => {
+  it('neither a request nor its response gets its own property', async () => {
     const names: string[][] = [];
     await released(
       traced().get('/', guard, (req, res) => {
@@ -87,7 +87,7 @@ describe.each(expresses)('%s, whose prototypes carry what is for all requests', 
     expect(names.flat()).not.toEqual(expect.arrayContaining(['lock']));
   });
 
-  it('sees the end where an application has an `end` of its own that knows no other', async () => {
+  it('sees the end where an application has its own `end` that knows no other', async () => {
     const app = traced();
     Object.assign(app.response, {
       end(this: ServerResponse, ...args: unknown[]) {
@@ -143,7 +143,7 @@ describe.each(expresses)('%s, whose prototypes carry what is for all requests', 
     expect(lost).not.toHaveBeenCalled();
   });
 
-  it('sees the end of another copy of Express at once, once its client has left; and it has `req.lock`', async () => {
+  it('sees the end of another copy of Express at once, once its client has disconnected; and it has `req.lock`', async () => {
     const seen: unknown[] = [];
     const handlers = new EventEmitter();
     const other = another()().use((req, res) => {
@@ -169,7 +169,7 @@ describe.each(expresses)('%s, whose prototypes carry what is for all requests', 
     server.close();
   });
 
-  it('keeps the lock when a part of the answer is rendered by the same request, with a response of its own', async () => {
+  it('keeps the lock when a part of the response is rendered by the same request, with its own response', async () => {
     const part = traced().use(guard, (_req, res) => void res.send('part'));
     const held: boolean[] = [];
     const app = traced().get('/', guard, (req, res) => {

@@ -30,7 +30,7 @@ describeExpress('Guards on a router', (framework, express) => {
     await contest.expectAnswer(/count 2$/);
   });
 
-  it('Two guards with different keys hold both until the answer, and one waits while it holds the other', async () => {
+  it('Two guards with different keys hold both until the response, and one waits while it holds the other', async () => {
     const [work, answer] = [gate(), gate()];
     const stage = await ServerStage.start(framework, (app, stage) => {
       app.route('/b', lockOn('b'), async (call) => {
@@ -61,7 +61,7 @@ describeExpress('Guards on a router', (framework, express) => {
     stage.expectOrder('released first b', 'ab in', 'released second b', 'released second a');
   });
 
-  it('If the second of two guards refuses, the first one’s lock is held until the refusal is answered', async () => {
+  it('If the second of two guards refuses, the first one’s lock is held until the refusal was sent', async () => {
     const freed = gate();
     let taker: Promise<void> | undefined;
     const contest = await Contest.through(framework, (app, work, stage) => {
@@ -104,7 +104,7 @@ describeExpress('Guards on a router', (framework, express) => {
     contest.stage.expectOrder('first in', 'handler has 2', 'released first k', 'second in');
   });
 
-  it('A param handler whose acquire is refused answers so, and no handler runs', async () => {
+  it('A param handler whose acquire is refused responds with the refusal, and no handler runs', async () => {
     const contest = await Contest.through(framework, (app, work, stage) => {
       const router = express.Router();
       router.param('id', (_req, _res, next, id: string) => {
@@ -126,7 +126,7 @@ describeExpress('Guards on a router', (framework, express) => {
   });
 
   it.each(['route', 'router'] as const)(
-    "a handler that calls next('%s') holds on, until what comes then has answered",
+    "a handler that calls next('%s') holds on, until what comes then has responded",
     async (to) => {
       const contest = await Contest.through(framework, (app, work, stage) => {
         const router = express.Router();

@@ -75,7 +75,7 @@ describe('Fastify', () => {
     expect(JSON.parse(text)).toMatchObject({ code: 'ERR_LOCK_KEY' });
   });
 
-  it('closeServer lets a holder answer, runs the onClose hooks after that, and closes the locks', async () => {
+  it('closeServer lets a holder respond, runs the onClose hooks after that, and closes the locks', async () => {
     const [inside, work] = [gate(), gate()];
     const seen: string[] = [];
     app.register(traceContext({ locks })).addHook('onClose', async () => void seen.push('closed'));
@@ -104,7 +104,7 @@ describe('Fastify', () => {
     expect((await ask('/')).text).toBe('2');
   });
 
-  it('A hook that Express calls says which import to use', () => {
+  it('The error of a hook that Express calls names the import to use', () => {
     const [req, res] = [{ headers: {}, app: {} }, { setHeader() {} }];
     const next = jest.fn();
     Reflect.apply(lockOn('k'), undefined, [req, res, next]);

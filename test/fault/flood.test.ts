@@ -24,7 +24,7 @@ describe('5,000 requests for one key', () => {
 
   const maxWaitersPerKey = 200;
 
-  it('As many requests as the limit says wait and are served, one by one; the rest get 503 with Retry-After, and nothing is left', async () => {
+  it('As many requests as the limit allows wait and are served, one by one; the rest get 503 with Retry-After, and nothing is left', async () => {
     const work = gate();
     let inside = 0;
     let crowd = 0;

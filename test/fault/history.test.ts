@@ -116,7 +116,7 @@ describe('Readers in a history', () => {
     expect(read([...firstReleased, ...second(2)])).toEqual([]);
   });
 
-  it('Readers may not hold a key beside a writer, nor have its fence', () => {
+  it('Readers may not hold a key alongside a writer, nor have its fence', () => {
     const lines = [
       ...firstReleased.map(entry),
       ...second(1).map((line) => ({ ...entry(line), mode: 'read' as const })),
@@ -125,7 +125,7 @@ describe('Readers in a history', () => {
     expect(violationsOf(lines, { exclusion: false }).map(({ rule }) => rule)).toEqual(['fence']);
   });
 
-  it('Readers come after a writer with a greater fence, and after readers with no smaller one', () => {
+  it('Readers have a greater fence after a writer, and no smaller one after readers', () => {
     const later = (fence: number) => ['11 asked q/b', `12 granted q/b ${fence} 9`, '13 releasing q/b'];
     const afterWriter = (fence: number) =>
       violationsOf([
@@ -146,7 +146,7 @@ it('A hold that was forced to end counts up to the forcing call, and the next on
   expect(violationsOf([...lines, forced(19, 9)]).map(({ rule }) => rule)).toEqual(['overlap']);
 });
 
-describe('A waiter that came after another in the queue and was served before', () => {
+describe('A waiter that was queued after another and served before it', () => {
   const lines = ['0 asked p/a', '1 queued p/a', '2 asked q/b', '3 queued q/b', '4 granted q/b 7 9', '5 releasing q/b'];
   const served = ['6 granted p/a 8 9', '7 releasing p/a'];
   const overtaken = ['order: k: q/b (fence 7) overtook p/a (fence 8)'];
@@ -217,7 +217,7 @@ describe('Permits', () => {
     expect(found([...held('p/a', 1, 5, 2), ...held('q/b', 4, 9, 1)])).toEqual([]);
   });
 
-  it('A force release takes the holds that came before the last fence, too', () => {
+  it('A force release also takes the holds from before the last fence', () => {
     const crowd = [
       ...held('p/a', 1, 20, 1),
       ...held('p/b', 2, 20, 2),

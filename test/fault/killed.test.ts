@@ -63,7 +63,7 @@ describe('Processes that are killed or stopped', () => {
     await lab.end();
   });
 
-  it('[killed-03] A killed waiter is passed over at once: the waiter behind it does not need two polls', async () => {
+  it('[killed-03] A killed waiter is skipped at once: the waiter behind it does not need two polls', async () => {
     const [a, b, c] = (await lab.clients(3)) as [Client, Client, Client];
     const first = await a.acquire(key);
     const dead = await queue(b, 2);

@@ -28,7 +28,7 @@ describe('the memory that locks take', () => {
     return Number(figure);
   }
 
-  it('[memory-01] is below 28 MB of heap for 10,000 waiters, beside the jobs that wait, and the heap is as before when all are over', async () => {
+  it('[memory-01] is below 28 MB of heap for 10,000 waiters, alongside the jobs that wait, and the heap is as before when all have ended', async () => {
     const { before, idle, waiting, after } = await measure<WaitersResult>('waiters', 10_000);
     const each = (bytes: number) => Math.round(bytes / 10_000);
     process.stdout.write(`memory: ${each(waiting - idle)} bytes a waiter, ${each(idle - before)} its job\n`);

@@ -28,7 +28,7 @@ describe('Simultaneous events', () => {
     await lab.end({ fifo: false });
   });
 
-  it('A waiter that gives up at the instant of its grant leaves the key free, whichever came first', async () => {
+  it('A waiter that gives up at the instant of its grant leaves the key free, whichever was first', async () => {
     const [a, b] = (await lab.clients(2)) as [Client, Client];
     const random = seeded(seed);
     const outcomes = new Set<string>();

@@ -122,7 +122,7 @@ describe('The history of a store with a seeded bug', () => {
     return rig.end();
   }
 
-  it('No elapsed check: a grant whose reply came after its lease is believed', async () => {
+  it('No elapsed check: a grant whose reply arrived after its lease is believed', async () => {
     const broken = await answeredLate((store, clock) => new NoElapsedCheck(store, clock));
     expect(broken).toContain('overlap');
     expect(await answeredLate(honest)).toEqual([]);
@@ -162,7 +162,7 @@ describe('The history of a store with a seeded bug', () => {
     return rig.end();
   }
 
-  it('Fence from a plain counter: after the store lost its data, an old fence comes again', async () => {
+  it('Fence from a plain counter: after the store lost its data, an old fence is given again', async () => {
     expect(await forgotten((store) => new PlainCounter(store))).toEqual(['fence']);
     expect(await forgotten(honest)).toEqual([]);
   });

@@ -50,7 +50,7 @@ describe('A server that is killed and starts again', () => {
       await lab.end({ fifo: false });
     }));
 
-  it('[server-02] Without persistence, the server has forgotten the holder, who is told at its next renewal; the fence rises all the same', () =>
+  it('[server-02] Without persistence, the server has forgotten the holder, which learns of it at its next renewal; the fence rises all the same', () =>
     inLab([], async (lab) => {
       const [a, b] = (await lab.clients(2, { pollMs: 100 })) as [Client, Client];
       const first = await a.acquire(key, { leaseMs: 5_000 });
@@ -92,7 +92,7 @@ describe('A server that is killed and starts again', () => {
     }));
 });
 
-describe('[server-04] A server that does not answer', () => {
+describe('[server-04] A server that does not reply', () => {
   it('A server that is stopped for longer than the lease lets nobody in: the holder loses the key by its own clock', () =>
     inLab([], async (lab) => {
       const [a, b] = (await lab.clients(2, { pollMs: 200, storeTimeoutMs: 2_000 })) as [Client, Client];
@@ -111,7 +111,7 @@ describe('[server-04] A server that does not answer', () => {
       await lab.end();
     }));
 
-  it('A server that is busy with another script (BUSY) refuses, and goes on when that is over', () =>
+  it('A server that is busy with another script (BUSY) refuses, and goes on when that has ended', () =>
     inLab(['--busy-reply-threshold', '50'], async (lab) => {
       const [a, b] = (await lab.clients(2)) as [Client, Client];
       const first = await a.acquire(key);
@@ -201,7 +201,7 @@ async function childOf(pid: number): Promise<number> {
 
 describe('[server-05] A server that refuses', () => {
   it.each(refusing)(
-    'A server that refuses with $code lets nobody in, and all goes on when it is over',
+    'A server that refuses with $code lets nobody in, and all goes on when it has ended',
     ({ spoil, releases }) =>
       inLab([], async (lab) => {
         const [a, b] = (await lab.clients(2, { pollMs: 100 })) as [Client, Client];
@@ -273,7 +273,7 @@ describe('[server-05] A server that refuses', () => {
 });
 
 describe('A server that is not what locks need', () => {
-  it('[server-07] A server evicts a lock that is held: the holder is told at its next renewal, and the next fence is greater', () =>
+  it('[server-07] A server evicts a lock that is held: the holder learns of it at its next renewal, and the next fence is greater', () =>
     inLab(['--maxmemory-policy', 'allkeys-lru'], async (lab) => {
       const [a, b] = (await lab.clients(2, { pollMs: 100 })) as [Client, Client];
       const first = await a.acquire(key, { leaseMs: 1_200 });
@@ -307,7 +307,7 @@ describe('A server that is not what locks need', () => {
       await lab.end();
     }));
 
-  it('[server-09] A server’s clock is set forward: the next one is let in, the holder is told at its next renewal, and the fence rises', () =>
+  it('[server-09] A server’s clock is set forward: the next one is let in, the holder learns of it at its next renewal, and the fence rises', () =>
     inLab([], async (lab) => {
       const [a, b] = (await lab.clients(2, { pollMs: 100 })) as [Client, Client];
       const first = await a.acquire(key, { leaseMs: 6_000 });

@@ -45,7 +45,7 @@ describe('Hono', () => {
     expect(await (await fetch(await url())).text()).toBe('true');
   });
 
-  it('The default error handler answers lock errors of guards and of handlers with their status and headers', async () => {
+  it('The default error handler responds to lock errors of guards and of handlers with their status and headers', async () => {
     app.get(
       '/guard',
       lockOn(() => ''),
@@ -69,7 +69,7 @@ describe('Hono', () => {
     expect(() => Reflect.apply(sendProblem, undefined, [error, context])).toThrow(error);
   });
 
-  it('The handshake of a WebSocket, which has a request alone, fails with an error that says what to do', async () => {
+  it('The handshake of a WebSocket, which has a request alone, fails with an error that names what to do', async () => {
     const errors: Error[] = [];
     app.onError((error, c) => {
       errors.push(error);
@@ -99,7 +99,7 @@ describe('Hono', () => {
     await until(isHeld, (held) => !held);
   });
 
-  it('A stream whose client has left releases the lock before its callback ends, unless the callback keeps it', async () => {
+  it('A stream whose client has disconnected releases the lock before its callback ends, unless the callback keeps it', async () => {
     const client = new AbortController();
     const end = gate();
     const seen: unknown[] = [];

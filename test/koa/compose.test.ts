@@ -22,7 +22,7 @@ describeKoa('A guard below other Koa middleware', (framework, Koa, compose) => {
       ctx.body = `count ${getLock('k').holdCount()}`;
     };
 
-  it('A guarded handler that calls ctx.throw releases its lock with the error’s answer', async () => {
+  it('A guarded handler that calls ctx.throw releases its lock with the error’s response', async () => {
     const contest = await Contest.through(framework, (app, work) =>
       app.use(
         mount(
@@ -42,7 +42,7 @@ describeKoa('A guard below other Koa middleware', (framework, Koa, compose) => {
   });
 
   it.each(['above the guard', 'below the guard'])(
-    'An error that is caught and answered %s keeps the lock until that answer',
+    'An error that is caught and answered %s keeps the lock until that response',
     async (place) => {
       const caught = gate();
       const contest = await Contest.through(framework, (app, work, stage) => {
@@ -72,7 +72,7 @@ describeKoa('A guard below other Koa middleware', (framework, Koa, compose) => {
     },
   );
 
-  it('A copy of `ctx.state` for a view, a log or an answer has no holds in it', async () => {
+  it('A copy of `ctx.state` for a view, a log or a response has no holds in it', async () => {
     const show: Middleware = (ctx) => {
       ctx.state.user = 'ada';
       const { lock, locks } = ctx.state;
@@ -107,7 +107,7 @@ describeKoa('A guard below other Koa middleware', (framework, Koa, compose) => {
     expect(warnings().map(({ code }) => code)).toEqual(['LOCK_NAME_TAKEN']);
   });
 
-  it('An error that is caught above the guard, and answered past Koa, keeps the lock until that answer', async () => {
+  it('An error that is caught above the guard, and answered past Koa, keeps the lock until that response', async () => {
     const later = gate();
     const contest = await Contest.through(framework, (app, work, stage) => {
       const catching = async (ctx: Context, next: Next): Promise<void> => {
@@ -196,7 +196,7 @@ describeKoa('A guard below other Koa middleware', (framework, Koa, compose) => {
     await contest.expectAnswer(new RegExp(`count ${count}$`));
   });
 
-  it('A mounted application that passes on holds until what comes then has answered', async () => {
+  it('A mounted application that passes on holds until what comes then has responded', async () => {
     const contest = await Contest.through(framework, { locks: { bare: true } }, (app, work, { locks }) => {
       const sub = new Koa().use(traceContext({ locks })).use(lockOn('k'));
       app.use(mount('/first', sub), mount('/first', answer(work)));

@@ -207,7 +207,7 @@ describe.each<readonly [string, () => AbstractHttpAdapter]>([
     expect((await second).status).toBe(200);
   });
 
-  it('The lock is held until a stream of server-sent events is over', async () => {
+  it('The lock is held until a stream of server-sent events has ended', async () => {
     @Controller()
     class Events {
       @Sse()

@@ -198,7 +198,7 @@ describe('the published package', () => {
     );
   });
 
-  describe('in an application of its own', () => {
+  describe('in its own application', () => {
     let consumer: ReturnType<typeof createConsumer>;
     beforeAll(() => {
       consumer = createConsumer(packed);

@@ -53,7 +53,7 @@ describe('collectLockMetrics', () => {
     ]);
   });
 
-  it('collectLockMetrics reports that the store is down, from the first call that finds no server until one is answered', async () => {
+  it('collectLockMetrics reports that the store is down, from the first call that finds no server until one gets a reply', async () => {
     collectLockMetrics(locks, { registry });
     const isDown = async () => (await lines()).filter((line) => line.startsWith('reenlock_store_down'));
     expect(await isDown()).toEqual(['reenlock_store_down 0']);
@@ -83,7 +83,7 @@ describe('collectLockMetrics', () => {
     );
   });
 
-  it('collectLockMetrics counts each grant beside the hold of another job with the same bare trace id', async () => {
+  it('collectLockMetrics counts each grant alongside the hold of another job with the same bare trace id', async () => {
     collectLockMetrics(locks, { registry });
     const overlaps = async () => (await lines()).filter((line) => line.startsWith('reenlock_overlaps'));
     await locks.holdAs('one', 'k');

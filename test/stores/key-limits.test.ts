@@ -202,7 +202,7 @@ describe.each([memory(), redis()])('A key on $name', (backend) => {
     );
   }
 
-  it('Different keys are different locks: all of these are held at once, each by an owner of its own', async () => {
+  it('Different keys are different locks: all of these are held at once, each by its own owner', async () => {
     let arrived = 0;
     const all = gate();
     const held = pairs.map(({ category, key }, index) =>

@@ -48,7 +48,7 @@ function postgres(): Backend {
 describe.each([
   ['Redis', redis],
   ['PostgreSQL', postgres],
-] as const)('A %s server that comes back without its latest writes', (_, use) => {
+] as const)('A %s server that returns without its latest writes', (_, use) => {
   const backend = use();
   const jobs: Job[] = [];
   let locks: Locks;

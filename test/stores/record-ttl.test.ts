@@ -75,7 +75,7 @@ describe('The record of a key, with `recordTtlMs`', () => {
   describe('on PostgreSQL', () => {
     const stage = usePostgres();
 
-    it('A sweep removes what is over for that time, and no hold', async () => {
+    it('A sweep removes what has ended for that time, and no hold', async () => {
       const process = stage.deafProcess();
       const [held, used] = [process.line(), process.line(undefined, { id: 'used' })];
       await held.hold();

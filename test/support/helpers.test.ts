@@ -14,7 +14,7 @@ import { startRedis } from './redis/server.ts';
 watchLeaks();
 
 describe('startRedis', () => {
-  it('starts servers side by side, each on a port of its own, and stops them', async () => {
+  it('starts servers side by side, each on its own port, and stops them', async () => {
     const servers = await Promise.all([startRedis(), startRedis(), startRedis()]);
     expect(new Set(servers.map((server) => server.port)).size).toBe(3);
     await Promise.all(servers.map((server) => server.stop()));

@@ -67,7 +67,7 @@ describe('configureTestLocks', () => {
     expect(await locks.loseLock('order:42')).toBe(false);
   });
 
-  it('A test can serve a guarded route, which answers 423 while another request holds the key', async () => {
+  it('A test can serve a guarded route, which responds with 423 while another request holds the key', async () => {
     const app = express();
     app.use(traceContext());
     app.post(

@@ -25,7 +25,7 @@ async function rejection(setup: Setup, work: () => Promise<unknown>): Promise<un
 describe('A `Locks` of another installed copy of this package', () => {
   const { lock, LockStoreError } = otherCopy();
 
-  it('With another copy’s Locks, a try to write returns null if its owner reads beside others', async () => {
+  it('With another copy’s Locks, a try to write returns null if its owner reads alongside others', async () => {
     const setup = setUp();
     await taken(setup, { mode: 'read' });
     const job = setup.job();
@@ -33,7 +33,7 @@ describe('A `Locks` of another installed copy of this package', () => {
     expect(await job.in(() => lock.tryAcquire('key'))).toBeNull();
   });
 
-  it('With another copy’s Locks, a batch that timed out tells how long it waited in all', async () => {
+  it('With another copy’s Locks, the error of a batch has the time that it waited in all', async () => {
     const setup = setUp();
     const first = await setup.job().in(() => lock.acquire('first'));
     await taken(setup);

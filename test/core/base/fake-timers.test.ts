@@ -43,7 +43,7 @@ describe('Fake timers', () => {
     );
   });
 
-  it('Under fake timers, a guard’s lock is released with the answer', async () => {
+  it('Under fake timers, a guard’s lock is released with the response', async () => {
     const app = express();
     app.use(traceContext({ locks }), lockOn('order:42'), (_, res) => res.end());
     const server = createServer(app).listen(0);
@@ -79,7 +79,7 @@ describe.each([0, 3_600_000])('After fake timers that were advanced by %i ms', (
     expect(await runInTrace(routine, { locks })).toBe('order:42');
   });
 
-  it('A hold that is taken after fake timers is told when it is lost', async () => {
+  it('A hold that is acquired after fake timers learns of its loss', async () => {
     const routine = () =>
       getLock('order:42').run(({ signal }) => new Promise((resolve) => (signal.onabort = resolve)), {
         leaseMs: 200,

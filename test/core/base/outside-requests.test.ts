@@ -42,7 +42,7 @@ describe('What one request has started for all', () => {
     expect(await tried).toEqual(['second', undefined]);
   });
 
-  it('A listener runs in the scope of the hold or trace, even if another scope subscribed first and is over', async () => {
+  it('A listener runs in the scope of the hold or trace, even if another scope subscribed first and has ended', async () => {
     const aborted = (signal: AbortSignal | undefined) =>
       new Promise((resolve) => signal?.addEventListener('abort', () => resolve(owner())));
     const job = await runInTrace(
@@ -73,7 +73,7 @@ describe('What one request has started for all', () => {
     expect(open).not.toContain('reenlock');
   });
 
-  it('What a job does on its signal is the job’s work, whatever tells it to stop', async () => {
+  it('Listeners of a job’s signal run as the job’s work, whatever stops it', async () => {
     const stop = new AbortController();
     const job = runInTrace(
       () => new Promise((resolve) => currentTrace()?.signal.addEventListener('abort', () => resolve(owner()))),

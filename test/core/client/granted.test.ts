@@ -18,7 +18,7 @@ describe('A grant in the reply to its own call', () => {
     expect(remainingMs(later(300), granted!.deadline)).toBe(688);
   });
 
-  it('A grant whose lease was over on arrival, to the millisecond, is none', () => {
+  it('A grant whose lease had expired on arrival, to the millisecond, is none', () => {
     expect(byReply(nowMs + 1_000, 987)).toBeDefined();
     expect(byReply(nowMs + 1_000, 988)).toBeUndefined();
   });
@@ -39,7 +39,7 @@ describe('A claim by message', () => {
     return grantedByMessage(grant, { sent: later(sentMs), nowMs }, later(receivedMs), later(askedMs), claimMs);
   };
 
-  it('A claim ends as the latest reply about its lock says, counted from before that call', () => {
+  it('A claim ends by the latest reply about its lock, counted from before that call', () => {
     const granted = byMessage(nowMs + 1_000, 300);
     expect(granted).toMatchObject({ fence: 7, isClaim: true, otherHolds: 2, equalHolds: 1, receivedAt: later(300) });
     expect(remainingMs(later(300), granted!.deadline)).toBe(688);

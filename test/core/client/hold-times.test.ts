@@ -3,7 +3,7 @@ import { HoldTimes } from '../../../src/core/client/hold-times.ts';
 describe('HoldTimes', () => {
   const held = (id: string, category?: string) => ({ id, category });
 
-  it('A key’s own mean comes before that of its category, and that before the mean of all', () => {
+  it('A key’s own mean is used before that of its category, and that before the mean of all', () => {
     const times = new HoldTimes();
     expect(times.typicalMs(held('a', 'order'))).toBeUndefined();
     times.record(held('x'), 900);

@@ -23,7 +23,7 @@ describe('The release of a hold whose lease had ended', () => {
     await hold.release();
   });
 
-  it('A late release says that the lock was lost if another owner has had the key since, even if nobody has it now', async () => {
+  it('A late release rejects as lost if another owner has had the key since, even if nobody has it now', async () => {
     const { job, sibling, clock, events } = setUp();
     const lost = events('lost');
     const hold = await job().in(() => lock.acquire('key', fixed));
@@ -38,7 +38,7 @@ describe('The release of a hold whose lease had ended', () => {
     expect(lost).toHaveLength(1);
   });
 
-  it('A late release says so, too, if the hold was released when it was lost, and does not call the store', async () => {
+  it('A late release also rejects as lost if the hold was released when it was lost, and does not call the store', async () => {
     const { job, store, clock } = setUp();
     const hold = await job().in(() => lock.acquire('key', { leaseMs: 1_000 }));
     store.always('renew', { kind: 'lostCall' });

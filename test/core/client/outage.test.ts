@@ -45,7 +45,7 @@ async function inOutage(setup: Setup): Promise<FakeLink> {
 }
 
 describe('A store whose client has no connection', () => {
-  it('An acquire waits for a connection that is lost for a moment, and no event tells of that', async () => {
+  it('An acquire waits for a connection that is lost for a moment, and no event is emitted', async () => {
     const setup = setUp();
     const events = [setup.events('storeDown'), setup.events('storeUp'), setup.events('storeError')];
     const link = linkOf(setup);
@@ -102,7 +102,7 @@ describe('A store whose client has no connection', () => {
     link.up();
   });
 
-  it('One event tells of an outage, one of its end, and one of each acquire that failed', async () => {
+  it('One event is emitted for an outage, one for its end, and one for each acquire that failed', async () => {
     const setup = setUp();
     const [downs, ups, errors] = [setup.events('storeDown'), setup.events('storeUp'), setup.events('storeError')];
     const link = await inOutage(setup);
@@ -116,7 +116,7 @@ describe('A store whose client has no connection', () => {
     expect([downs.length, ups, errors.length]).toEqual([1, [{ downMs: 10_000, failedCalls: 200 }], 200]);
   });
 
-  it('A second outage is told as the first was', async () => {
+  it('A second outage is reported as the first was', async () => {
     const setup = setUp();
     const [downs, ups] = [setup.events('storeDown'), setup.events('storeUp')];
     for (let n = 0; n < 2; n++) (await inOutage(setup)).up();
@@ -150,7 +150,7 @@ describe('A store whose client has no connection', () => {
     expect(setup.store.count('release')).toBe(0);
   });
 
-  it('Renewals go on when the connection is back, and tell nothing of the outage', async () => {
+  it('Renewals go on when the connection is back, and emit no event of the outage', async () => {
     const setup = setUp();
     const errors = setup.events('storeError');
     const hold = await taken(setup, { leaseMs: 30_000 });
@@ -219,10 +219,10 @@ describe('A store whose client has no connection', () => {
   });
 });
 
-describe('A store that does not say whether it has a connection', () => {
+describe('A store that does not report whether it has a connection', () => {
   const plain = coreTests();
 
-  it('A call that fails for want of a server begins an outage, and one that is answered ends it', async () => {
+  it('A call that finds no server begins an outage, and a reply ends it', async () => {
     const setup = plain();
     const [downs, ups] = [setup.events('storeDown'), setup.events('storeUp')];
     const fault = { kind: 'rejected', error: new Error('no pool', { cause: refused }) } as const;

@@ -46,7 +46,7 @@ describe('A release that fails', () => {
     expect(released.error).toMatchObject({ code: 'ERR_LOCK_STORE', cause: down.error });
   });
 
-  it('A failed release rejects as soon as a short lease is over: nothing can be left', async () => {
+  it('A failed release rejects as soon as a short lease has expired: nothing can be left', async () => {
     const setup = setUp();
     const { clock, store } = setup;
     const hold = await taken(setup, { leaseMs: 100 });
@@ -70,7 +70,7 @@ describe('A release that fails', () => {
     await expect(hold.release()).resolves.toBeUndefined();
   });
 
-  it('A release is reported once, even if the reply to its first try comes after that to its second', async () => {
+  it('A release is reported once, even if the reply to its first try arrives after that to its second', async () => {
     const setup = setUp();
     const { clock, store } = setup;
     const released = setup.events('released');

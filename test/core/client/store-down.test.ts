@@ -156,7 +156,7 @@ describe('A store that is down', () => {
     expect(waiter.error).toBeInstanceOf(LockStoreError);
   });
 
-  it('A store that is down for one poll says nothing of an acquire that was queued since: the lock is busy', async () => {
+  it('A store that is down for one poll does not fail an acquire that was queued since: the lock is busy', async () => {
     const setup = setUp();
     await taken(setup, { leaseMs: 60_000 });
     await queued(setup, { waitMs: 60_000 });
@@ -204,7 +204,7 @@ describe('A release on a store that is down', () => {
 });
 
 describe('A cancellation on a store that is down', () => {
-  it('A cancellation is tried again until it is answered', async () => {
+  it('A cancellation is tried again until it gets a reply', async () => {
     const setup = setUp();
     const first = await taken(setup);
     const gone = await queued(setup, { waitMs: 100 });

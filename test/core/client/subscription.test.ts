@@ -39,7 +39,7 @@ describe('The first acquires of a process', () => {
     }
   });
 
-  it('The first acquires reach the store in their order if a newcomer comes when the time to subscribe is over', async () => {
+  it('The first acquires reach the store in their order if a newcomer arrives when the time to subscribe has ended', async () => {
     const setup = setUp();
     const owners = watchOwners(setup);
     setup.store.always('subscribe', { kind: 'lostCall' });
@@ -52,7 +52,7 @@ describe('The first acquires of a process', () => {
     expect(askedBy(setup, owners)).toEqual(['first', 'second', 'newcomer']);
   });
 
-  it('The first acquires reach the store in their order if a listener that hears of one of them acquires as well', async () => {
+  it('The first acquires reach the store in their order if a listener of one of their events acquires as well', async () => {
     const setup = setUp();
     const owners = watchOwners(setup);
     const open = setup.store.gate('subscribe');
@@ -85,7 +85,7 @@ describe('A hold that was granted before its process was subscribed', () => {
     ['a try', () => lock.tryAcquire('key')],
     ['a batch', () => lock.acquireAll(['key', 'other'])],
     ['an acquire that does not wait', () => lock.acquire('key', { waitMs: 0 })],
-  ])('A hold from before the subscription is told at once of a forced release: %s', async (_, acquire) => {
+  ])('A hold from before the subscription learns at once of a forced release: %s', async (_, acquire) => {
     const setup = setUp();
     const lost = setup.events('lost');
     setup.store.next('subscribe', { kind: 'lateCall', ms: 100 });
@@ -96,7 +96,7 @@ describe('A hold that was granted before its process was subscribed', () => {
     expect(lost).toMatchObject([{ key: 'key' }]);
   });
 
-  it('A hold from before the subscription is not checked if it is released by then, or if it came later', async () => {
+  it('A hold from before the subscription is not checked if it was released, or was granted later', async () => {
     const setup = setUp();
     const open = setup.store.gate('subscribe');
     const job = setup.job();

@@ -46,7 +46,7 @@ describe('a ring', () => {
     expect(await find(store, edges.a, ['a'])).toEqual(ring);
   });
 
-  it('is none where the own wait, or that of another, is over', async () => {
+  it('is none where the own wait, or that of another, has ended', async () => {
     for (const gone of ['a-k1', 'b-k0']) {
       const store = storeOf({
         wait: async ({ holdId }) => ({ ...waits[holdId]!, ...(holdId === gone && { sinceMs: undefined }) }),

@@ -384,7 +384,7 @@ describe('readers', () => {
     expect(second.state).toBe('fulfilled');
   });
 
-  it('of one request alone who ask to write beside others are named by their trace', async () => {
+  it('of one request alone who ask to write alongside others are named by their trace', async () => {
     const setup = setUp();
     const [one, other] = [setup.job('one'), setup.job('other')];
     await other.in(() => lock.acquire('key', { mode: 'read' }));
@@ -675,7 +675,7 @@ describe('a store that fails', () => {
     expect([first.state, second.state]).toEqual(['pending', 'rejected']);
   });
 
-  it('that does not answer is asked once at a time', async () => {
+  it('that does not reply is asked once at a time', async () => {
     const setup = setUp();
     const [a] = await holders(setup, 'a', 'b');
     setup.store.always('setEdge', { kind: 'lateReply', ms: 1_900 });

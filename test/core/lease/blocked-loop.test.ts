@@ -4,7 +4,7 @@ import { coreTests, outcomeOf } from '../../support/stores/set-up.ts';
 const setUp = coreTests();
 
 describe('A blocked event loop', () => {
-  it('After a blocked event loop, nothing is sent for a lease that is over: the hold is lost first', async () => {
+  it('After a blocked event loop, nothing is sent for a lease that has ended: the hold is lost first', async () => {
     const { job, store, clock, events } = setUp();
     const lost = events('lost');
     const hold = await job().in(() => lock.acquire('key', { leaseMs: 3_000 }));
@@ -46,7 +46,7 @@ describe('A blocked event loop', () => {
     expect(acquired.state).toBe('fulfilled');
   });
 
-  describe('A subscription that takes longer than the store has to answer', () => {
+  describe('A subscription that takes longer than the store has to reply', () => {
     it('An acquire that can wait has the time that the subscription needs', async () => {
       const { job, store, clock } = setUp();
       store.next('subscribe', { kind: 'lateReply', ms: 10 });

@@ -76,7 +76,7 @@ describe('A claim', () => {
     expect(setup.store.count('renew')).toBe(512);
   });
 
-  it('A claim is renewed a third of it after it came at the latest, even if the reply to its acquire came later', async () => {
+  it('A claim is renewed a third of it after it arrived at the latest, even if the reply to its acquire arrived later', async () => {
     const setup = setUpLast({ claimMs: 600 });
     const { store, clock } = setup;
     const first = await taken(setup.sibling());
@@ -105,7 +105,7 @@ describe('A claim', () => {
     expect(store.count('renew')).toBe(1);
   });
 
-  it('A claim is renewed no later because of inner holds that come and go', async () => {
+  it('A claim is renewed no later because of inner holds that begin and end', async () => {
     const setup = setUpLast({ claimMs: 600 });
     const { store, clock } = setup;
     const first = await taken(setup);

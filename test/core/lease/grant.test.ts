@@ -90,8 +90,8 @@ describe('The local deadline', () => {
   });
 });
 
-describe('A grant whose reply comes late', () => {
-  it('A grant is released if its lease was over on arrival', async () => {
+describe('A grant whose reply is late', () => {
+  it('A grant is released if its lease had expired on arrival', async () => {
     const { job, store, clock } = setUp({ storeTimeoutMs: 60_000 });
     store.next('acquire', { kind: 'lateReply', ms: 989 });
     const acquired = outcomeOf(job().in(() => lock.acquire('key', { leaseMs: 1_000 })));
@@ -221,7 +221,7 @@ describe('extend', () => {
     expect(store.count('renew')).toBe(0);
   });
 
-  it('extend rejects if the store did not answer in time, and the hold lives on by its present lease', async () => {
+  it('extend rejects if the store did not reply in time, and the hold lives on by its present lease', async () => {
     const { job, store, clock } = setUp();
     const hold = await job().in(() => lock.acquire('key', fixed));
     store.next('renew', { kind: 'lostReply' });
@@ -231,7 +231,7 @@ describe('extend', () => {
     expect(hold.remainingMs()).toBe(localMs - 2_000);
   });
 
-  it('extend rejects if the hold was lost meanwhile, and the hold says so', async () => {
+  it('extend rejects if the hold was lost meanwhile, and the hold reports that', async () => {
     const { job, store } = setUp();
     const hold = await job().in(() => lock.acquire('key', fixed));
     const { signal } = hold;

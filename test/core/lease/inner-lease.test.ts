@@ -79,7 +79,7 @@ describe('The lease of an inner hold', () => {
     expect(store.count('renew')).toBe(2);
   });
 
-  it('A longer inner lease extends the outer one as soon as the renewal that is on its way is answered', async () => {
+  it('A longer inner lease extends the outer one as soon as the renewal in flight gets its reply', async () => {
     const { job, clock, store } = setUp();
     const { in: inJob } = job();
     const outer = await inJob(() => lock.acquire('key', { leaseMs: 3_000 }));

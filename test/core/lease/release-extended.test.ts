@@ -17,7 +17,7 @@ class BrokenStore extends MemoryStore {
 }
 
 describe('A hold whose lease was extended', () => {
-  it('An extended hold is released when the store comes back, even if its first lease is long over', async () => {
+  it('An extended hold is released when the store returns, even if its first lease is long over', async () => {
     const clock = new ManualClock();
     const store = new BrokenStore({ clock });
     const locks = buildLocks({ store, leaseMs: 100, storeTimeoutMs: 100 }, clock);
@@ -38,7 +38,7 @@ describe('A hold whose lease was extended', () => {
     await locks.close();
   });
 
-  it('An extended hold is released then, too, if it was lost because the store did not answer the extension', async () => {
+  it('An extended hold is also released then if it was lost because the store did not reply to the extension', async () => {
     const clock = new ManualClock();
     const store = new BrokenStore({ clock });
     const renew = store.renew.bind(store);

@@ -139,7 +139,7 @@ describe('A renewal that fails', () => {
     expect(Math.max(...tries)).toBeLessThan(2_968);
   });
 
-  it('A reply to a renewal counts, however late it comes: the hold stays, although each later call is lost', async () => {
+  it('A reply to a renewal counts, however late it is: the hold stays, although each later call is lost', async () => {
     const { job, store, clock } = setUp();
     const hold = await job().in(() => lock.acquire('key', { leaseMs: 3_000 }));
     store.next('renew', { kind: 'lateReply', ms: 1_500 });
@@ -260,7 +260,7 @@ describe('A renewal that fails', () => {
     expect([hold.isHeld(), other.isHeld()]).toEqual([false, true]);
   });
 
-  it('A renewal says nothing once the release has begun', async () => {
+  it('A renewal has no effect once the release has begun', async () => {
     const { job, store, clock, events } = setUp();
     const [renewed, lost] = [events('renewed'), events('lost')];
     const hold = await job().in(() => lock.acquire('key', { leaseMs: 3_000 }));
@@ -278,7 +278,7 @@ describe('A renewal that fails', () => {
     expect(store.count('renew')).toBe(1);
   });
 
-  it('A renewal that says no after the release has begun makes nothing lost', async () => {
+  it('A renewal that is refused after the release has begun makes nothing lost', async () => {
     const { job, store, clock, events } = setUp();
     const lost = events('lost');
     const hold = await job().in(() => lock.acquire('key', { leaseMs: 3_000 }));
@@ -290,7 +290,7 @@ describe('A renewal that fails', () => {
   });
 });
 
-it('A renewal that is answered after the release and the end of its Locks starts no timer', async () => {
+it('A renewal that gets its reply after the release and the end of its Locks starts no timer', async () => {
   const { job, store, clock, locks } = setUp();
   const hold = await job().in(() => lock.acquire('key', { leaseMs: 3_000 }));
   const open = store.gate('renew');
@@ -303,7 +303,7 @@ it('A renewal that is answered after the release and the end of its Locks starts
 });
 
 describe('maxHoldMs', () => {
-  it('maxHoldMs is sent to the store as a whole number of milliseconds, whatever the clock says', async () => {
+  it('maxHoldMs is sent to the store as a whole number of milliseconds, whatever the clock shows', async () => {
     const { job, store, clock } = setUp();
     const hold = await job().in(() => lock.acquire('key', { leaseMs: 3_000, maxHoldMs: 4_000 }));
     clock.skip(0.5);
@@ -335,7 +335,7 @@ describe('maxHoldMs', () => {
     }
   });
 
-  it('maxHoldMs ends a hold whose lease is as long as it, and the error says so, also after an `extend` by less', async () => {
+  it('maxHoldMs ends a hold whose lease is as long as it, and the error names it, also after an `extend` by less', async () => {
     const { job, store, clock, events } = setUp();
     const lost = events('lost');
     const hold = await job().in(() => lock.acquire('key', { leaseMs: 1_000, maxHoldMs: 1_000 }));

@@ -80,7 +80,7 @@ describe('The options of an acquire', () => {
   });
 
   it.each<object>([{ waitMs: 500 }, { signal: new AbortController().signal }])(
-    'tryAcquire refuses options that say how to wait: %p; getLock accepts them',
+    'tryAcquire refuses options about waiting: %p; getLock accepts them',
     async (options) => {
       const [name] = Object.keys(options);
       const refusal = new RegExp(`^Expected the options of tryAcquire to be among .*, got \`${name}\`$`);

@@ -45,7 +45,7 @@ async function changeHands({ store, job }: Setup, ...keys: string[]): Promise<vo
 }
 
 describe('The hold of a batch', () => {
-  it('A batch has its keys for logs, its holds by key, and neither fence nor owner of its own', async () => {
+  it('A batch has its keys for logs, its holds by key, and neither a fence nor an owner', async () => {
     const { job } = setUp();
     const batch = await batchOf(job('trace'));
     expect(batch.key).toBe('a, b, c');
@@ -153,7 +153,7 @@ describe('The hold of a batch', () => {
     expect(warnings).toEqual([expect.objectContaining({ code: 'LOCK_WAIT_UNTIL', cause: new Error('work') })]);
   });
 
-  it('A batch outlives its job as far as it is held, and says that a part was released before', async () => {
+  it('A batch outlives its job as far as it is held, and reports that a part was released before', async () => {
     const { job, clock } = setUp();
     const own = job();
     const batch = await batchOf(own);
@@ -362,7 +362,7 @@ describe('runAll', () => {
     },
   );
 
-  it('runAll returns its result even if the store does not answer the release', async () => {
+  it('runAll returns its result even if the store does not reply to the release', async () => {
     const { job, store, clock } = setUp();
     store.always('release', refused);
     const good = outcomeOf(job().in(() => lock.runAll(['a', 'b'], () => 'value')));

@@ -158,7 +158,7 @@ describe('acquireAll', () => {
   });
 });
 
-it('A batch for a handler whose client has left makes no store call', async () => {
+it('A batch for a handler whose client has disconnected makes no store call', async () => {
   const setup = setUp();
   const scope = new Scope(runtimeOf(setup.locks), 'request', {});
   scope.abort('gone');
@@ -168,7 +168,7 @@ it('A batch for a handler whose client has left makes no store call', async () =
   scope.end();
 });
 
-it('A failed batch rejects once all of its releases were answered, the first ones too', async () => {
+it('A failed batch rejects once all of its releases have replies, the first ones too', async () => {
   const setup = setUp();
   await takenBy(setup, 'b');
   const scope = new Scope(runtimeOf(setup.locks), 'request', {});
@@ -224,7 +224,7 @@ describe('waitMs of a batch', () => {
     expect(await setup.store.remains()).toEqual([]);
   });
 
-  it('waitMs of a batch leaves a moment for the keys behind one that came at its end', async () => {
+  it('waitMs of a batch leaves a moment for the keys behind one that was granted at its end', async () => {
     const setup = setUp();
     const other = await takenBy(setup, 'a');
     const outcome = await batch(setup, ['a', 'b'], { waitMs: 5_000 });
@@ -257,7 +257,7 @@ describe('waitMs of a batch', () => {
     expect(outcome.error).toMatchObject({ code: 'ERR_LOCK_TIMEOUT', key: 'b', waitedMs: 0 });
   });
 
-  it('A batch whose waitMs is over releases what it had, newest first', async () => {
+  it('A batch whose waitMs has ended releases what it had, newest first', async () => {
     const setup = setUp();
     await takenBy(setup, 'd');
     const released = setup.events('released');
@@ -329,7 +329,7 @@ describe('A batch that fails leaves nothing held and nothing queued', () => {
     expect(store.calls).toEqual([]);
   });
 
-  it('A batch leaves nothing when its job is over', async () => {
+  it('A batch leaves nothing when its job has ended', async () => {
     const setup = setUp();
     await takenBy(setup, 'b');
     const job = setup.job('batch');
@@ -341,7 +341,7 @@ describe('A batch that fails leaves nothing held and nothing queued', () => {
   });
 
   it.each([0, 1, 2, 3])(
-    'A batch leaves nothing when its job is over %i turns after the store has answered, also with `waitMs: 0`',
+    'A batch leaves nothing when its job has ended %i turns after the store has replied, also with `waitMs: 0`',
     async (turns) => {
       const setup = setUp();
       const job = setup.job('batch');
@@ -379,7 +379,7 @@ describe('A batch that fails leaves nothing held and nothing queued', () => {
     expect(await setup.store.remains()).toEqual([]);
   });
 
-  it('A batch leaves nothing when the store does not answer, within storeTimeoutMs', async () => {
+  it('A batch leaves nothing when the store does not reply, within storeTimeoutMs', async () => {
     const setup = setUp({ storeTimeoutMs: 500 });
     setup.store.gate('acquire')();
     setup.store.next('acquire', { kind: 'lostReply' });
@@ -527,7 +527,7 @@ describe('A key that is lost while a batch waits for others', () => {
     expect(await seen(setup, 'a', 'b')).toEqual(['a: batch <', 'b: batch <']);
   });
 
-  it('A key that was lost meanwhile is waited for if another owner has it by then', async () => {
+  it('A batch waits for a key that was lost meanwhile if another owner has it', async () => {
     const setup = setUp();
     const other = await takenBy(setup, 'b');
     const outcome = await batch(setup, ['a', 'b'], { leaseMs: 1_000, renew: false });

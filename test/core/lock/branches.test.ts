@@ -118,7 +118,7 @@ describe('Branches of one request', () => {
     expect(await setup.store.remains()).toEqual([]);
   });
 
-  it('Branches exclude each other within a hold of which the store has not told yet that it was passed on', async () => {
+  it('Branches exclude each other within a hold that the store has not yet reported as passed on', async () => {
     const setup = setUp();
     const reply = setup.store.gate('transfer');
     let [inside, most] = [0, 0];
@@ -150,7 +150,7 @@ describe('Branches of one request', () => {
     expect(events).toEqual([granted, granted?.replace('granted', 'released')]);
   });
 
-  it('A wait for another branch ends with `waitMs`, and the error says what it waited for', async () => {
+  it('A wait for another branch ends with `waitMs`, and the error names what it waited for', async () => {
     const setup = setUp();
     const go = gate();
     const events: string[] = [];
@@ -291,7 +291,7 @@ describe('Branches of one request', () => {
     expect(await setup.store.remains()).toEqual([]);
   });
 
-  it('The headers for called services name the branch, and each of two branches has a path of its own', async () => {
+  it('The headers for called services name the branch, and each of two branches has its own path', async () => {
     const setup = setUp();
     await inJob(setup, async () => {
       const root = traceHeaders();

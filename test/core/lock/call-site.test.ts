@@ -80,7 +80,7 @@ describe('The stack of an error', () => {
     expect(framesOf(refused.error)).toEqual([frameOf(name)]);
   });
 
-  it('A try that the store does not answer has the line that made it', async () => {
+  it('A try without a reply of the store has the line that made it', async () => {
     const { job, store } = setUp();
     store.always('acquire', { kind: 'rejected', error: new Error('ECONNREFUSED') });
     const application = { attempt: () => lock.tryAcquire('key') };
@@ -146,7 +146,7 @@ describe('The stack of an error', () => {
     expect(framesOf(lost.error)[0]).toEqual(frameOf('outer'));
   });
 
-  it('A signal, an event and a release that tell of a loss have the line that acquired the lock', async () => {
+  it('A signal, an event and a release that report a loss have the line that acquired the lock', async () => {
     const setup = setUp();
     const losses = setup.events('lost');
     const application = { take: () => lock.acquire('key', { renew: false }) };

@@ -268,7 +268,7 @@ describe('detach refuses', () => {
     await inJob(() => hold.detach({ leaseMs: 60_000 }));
   });
 
-  it('a hold beside one of another scope of its trace, and releases it', async () => {
+  it('a hold alongside one of another scope of its trace, and releases it', async () => {
     const setup = setUp();
     const released = setup.events('released');
     const [one, two] = [setup.job('trace'), setup.job('trace')];
@@ -304,7 +304,7 @@ describe('detach refuses', () => {
 });
 
 describe('resumeHold refuses', () => {
-  it('outside of a scope, in one that is over, and after the Locks was closed; the token stays good', async () => {
+  it('outside of a scope, in one that has ended, and after the Locks was closed; the token stays good', async () => {
     const setup = setUp();
     const token = await detached(setup);
     await expect(resumeHold(token)).rejects.toThrow(LockScopeError);
@@ -347,7 +347,7 @@ describe('A store that fails', () => {
     { kind: 'lostCall' },
     { kind: 'lateCall', ms: 3_000 },
     { kind: 'lateReply', ms: 3_000 },
-  ] as const)('that does not answer detach ($kind): the hold is released, and nothing is left', async (fault) => {
+  ] as const)('that does not reply to detach ($kind): the hold is released, and nothing is left', async (fault) => {
     const setup = setUp();
     const { in: inJob } = setup.job();
     const hold = await inJob(() => lock.acquire('key'));
@@ -360,7 +360,7 @@ describe('A store that fails', () => {
   });
 
   it.each([{ kind: 'lostReply' }, { kind: 'lateReply', ms: 3_000 }] as const)(
-    'that does not answer resumeHold, though it did it ($kind): the hold is released',
+    'that does not reply to resumeHold, although it did it ($kind): the hold is released',
     async (fault) => {
       const setup = setUp();
       const token = await detached(setup);

@@ -26,7 +26,7 @@ const words: Record<HeldBy, string> = {
     'a request of the same trace holds it, and this call is not nested in it. If that is the caller of this service, let it send all of `traceHeaders()`',
 };
 
-describe('A call that gave up says whether it waited for work of its own', () => {
+describe('A call that gave up reports whether it waited for its own work', () => {
   it.each<[string, HeldBy, () => Promise<unknown>]>([
     [
       'a `run` in a `run` that is not reentrant',
@@ -79,7 +79,7 @@ describe('A call that gave up says whether it waited for work of its own', () =>
     expect(error).toMatchObject({ heldBy: 'trace', message: expect.stringContaining(words.trace) });
   });
 
-  it('Of a stranger, it says nothing', async () => {
+  it('A call that waited for a stranger does not name it', async () => {
     const setup = setUp();
     await taken(setup);
     const error = await refusal(
@@ -116,7 +116,7 @@ describe('A call that gave up says whether it waited for work of its own', () =>
 describe('A request that takes very many keys', () => {
   const keys = Array.from({ length: 100 }, (_, index) => index);
 
-  it('A loop of acquires is told of `runAll`, once', async () => {
+  it('A loop of acquires gets a hint about `runAll`, once', async () => {
     const { job } = setUp();
     await job().in(async () => {
       for (const key of [...keys, 'one more']) await lock.acquire(key);
@@ -124,7 +124,7 @@ describe('A request that takes very many keys', () => {
     expect(warnings()).toMatchObject([{ code: 'LOCK_MANY_KEYS', message: expect.stringContaining('`lock.runAll`') }]);
   });
 
-  it('Neither a batch nor a loop that releases each key is told', async () => {
+  it('Neither a batch nor a loop that releases each key gets a hint', async () => {
     const { job } = setUp();
     await job().in(async () => {
       await lock.runAll(keys, noWork);

@@ -11,7 +11,7 @@ import { coreTests, outcomeOf } from '../../support/stores/set-up.ts';
 const setUp = coreTests();
 
 describe('A hold', () => {
-  it('A hold tells what it holds, for which owner, and its fence', async () => {
+  it('A hold shows its key, its owner and its fence', async () => {
     const { job } = setUp();
     const first = await job('trace-1').in(() => lock.acquire(42, { category: 'order' }));
     expect(first).toMatchObject({ key: '42', traceId: 'trace-1', branch: '' });
@@ -50,7 +50,7 @@ describe('A hold', () => {
     expect(await store.remains()).toEqual([]);
   });
 
-  it('A hold is not held after its release, and assertHeld says why', async () => {
+  it('A hold is not held after its release, and assertHeld throws the reason', async () => {
     const { job } = setUp();
     const hold = await job().in(() => lock.acquire('key'));
     expect(() => hold.assertHeld()).not.toThrow();
@@ -140,7 +140,7 @@ describe('A hold', () => {
     await expect(hold.release()).resolves.toBeUndefined();
   });
 
-  it('A hold reports that the store did not answer its release, and tries on', async () => {
+  it('A hold reports that the store did not reply to its release, and tries on', async () => {
     const { job, store, clock } = setUp({ storeTimeoutMs: 500 });
     const hold = await job().in(() => lock.acquire('key'));
     store.next('release', { kind: 'lostCall' });
@@ -173,7 +173,7 @@ describe('A hold', () => {
     expect(hold.isHeld()).toBe(false);
   });
 
-  it('A hold whose release nobody awaits never ends the process, even if it was over before', async () => {
+  it('A hold whose release nobody awaits never ends the process, even if it had ended before', async () => {
     const { job, store, clock } = setUp();
     const own = job();
     const hold = await own.in(() => lock.acquire('key'));
@@ -242,7 +242,7 @@ describe('getLock', () => {
     });
   });
 
-  it('A try says at once that the key is not free', async () => {
+  it('A try returns at once that the key is not free', async () => {
     const { job, store } = setUp();
     const hold = await job().in(() => lock.acquire('key'));
     expect(await job().in(() => lock.tryAcquire('key'))).toBeNull();

@@ -36,7 +36,7 @@ describe('Readers', () => {
     expect(writer.value?.isHeld()).toBe(true);
   });
 
-  it('Readers that come after a waiting writer wait behind it, so that it is not starved', async () => {
+  it('Readers that arrive after a waiting writer wait behind it, and do not starve it', async () => {
     const setup = setUp();
     const first = await taken(setup, read);
     const writer = await queued(setup);
@@ -51,7 +51,7 @@ describe('Readers', () => {
     expect(late[0]?.value?.fence).toBe(late[1]?.value?.fence);
   });
 
-  it('Readers that come behind a writer are not starved by the writers after them', async () => {
+  it('Readers that queue behind a writer are not starved by the writers after them', async () => {
     const setup = setUp();
     const holder = await taken(setup);
     const [reader, writer] = [await queued(setup, read), await queued(setup)];
@@ -112,7 +112,7 @@ describe('A scope that holds to read', () => {
     expect(setup.store.calls).toHaveLength(calls);
   });
 
-  it('A scope that reads becomes the writer by a hold of its own, with a fence that no reader beside it ever had', async () => {
+  it('A scope that reads becomes the writer by its own hold, with a fence that no reader alongside it ever had', async () => {
     const setup = setUp();
     const { events, store } = setup;
     const entered = events('entered');
@@ -150,7 +150,7 @@ describe('A scope that holds to read', () => {
     expect(fences).toEqual(new Set([reading.value?.fence, writing.value?.fence]));
   });
 
-  it('A scope that releases its write hold reads on: waiting readers come in, and no writer', async () => {
+  it('A scope that releases its write hold reads on: waiting readers are granted, and no writer', async () => {
     const setup = setUp();
     const job = setup.job();
     const reading = await asked(setup, job, read);
@@ -179,7 +179,7 @@ describe('A scope that holds to read', () => {
     expect(reading.value?.isHeld()).toBe(true);
   });
 
-  it('A scope that reads beside others gets a DeadlockError at once when it asks to write; nothing is queued, and it reads on', async () => {
+  it('A scope that reads alongside others gets a DeadlockError at once when it asks to write; nothing is queued, and it reads on', async () => {
     const setup = setUp();
     const other = await taken(setup, read);
     const job = setup.job('own');
@@ -194,7 +194,7 @@ describe('A scope that holds to read', () => {
     expect((await asked(setup, job)).state).toBe('fulfilled');
   });
 
-  it('Two scopes that read and both ask to write are both told, and the one whose other leaves gets it', async () => {
+  it('Two scopes that read and both ask to write both get an error, and the one whose other leaves gets the key', async () => {
     const setup = setUp();
     const jobs = [setup.job(), setup.job()] as const;
     const reading = [await asked(setup, jobs[0], read), await asked(setup, jobs[1], read)];
@@ -207,7 +207,7 @@ describe('A scope that holds to read', () => {
     expect((await asked(setup, jobs[1])).state).toBe('fulfilled');
   });
 
-  it('A scope that lost its read hold is told so when it asks to write: nothing is built on a lost hold', async () => {
+  it('A scope that lost its read hold gets an error when it asks to write: nothing is built on a lost hold', async () => {
     const setup = setUp();
     const job = setup.job();
     await asked(setup, job, { ...read, renew: false, leaseMs: 1_000 });
@@ -217,7 +217,7 @@ describe('A scope that holds to read', () => {
     expect(setup.store.count('acquire')).toBe(calls);
   });
 
-  it('A scope that lost its read hold beside a write hold that stands is told until it is released', async () => {
+  it('A scope that lost its read hold while its write hold stands gets an error until the read hold is released', async () => {
     const setup = setUp();
     const job = setup.job();
     const reading = await asked(setup, job, { ...read, renew: false, leaseMs: 1_000 });
@@ -230,7 +230,7 @@ describe('A scope that holds to read', () => {
     expect((await asked(setup, job)).state).toBe('fulfilled');
   });
 
-  it('A scope that loses its read hold while it becomes the writer is told so, and the key is free', async () => {
+  it('A scope that loses its read hold while it becomes the writer gets an error, and the key is free', async () => {
     const setup = setUp();
     const job = setup.job();
     await asked(setup, job, { ...read, renew: false, leaseMs: 300 });
@@ -309,7 +309,7 @@ describe('Scopes of one trace in both modes', () => {
     ]);
   });
 
-  it('Scopes of one trace cause no such event if the key is free, in local re-entry, or beside other readers', async () => {
+  it('Scopes of one trace cause no such event if the key is free, in local re-entry, or alongside other readers', async () => {
     const setup = setUp();
     const entered = setup.events('entered');
     const job = setup.job();
@@ -321,7 +321,7 @@ describe('Scopes of one trace in both modes', () => {
 });
 
 describe('Priority of an acquire', () => {
-  it('A reader that comes before a waiting writer by its priority reads at once beside the others, and no other reader does', async () => {
+  it('A reader that is ahead of a waiting writer by its priority reads at once alongside the others, and no other reader does', async () => {
     const setup = setUp();
     const reading = await taken(setup, { mode: 'read' });
     const writer = await queued(setup);
@@ -336,7 +336,7 @@ describe('Priority of an acquire', () => {
     expect(writer.value?.fence).toBeGreaterThan(reading.fence);
   });
 
-  it('A try never comes before a waiting writer, by no priority', async () => {
+  it('A try never overtakes a waiting writer, with no priority', async () => {
     const setup = setUp();
     await taken(setup, { mode: 'read' });
     await queued(setup);
@@ -410,7 +410,7 @@ describe('list', () => {
     await expect(setup.locks.list()).rejects.toThrow(/one that lacks `list`/);
   });
 
-  it('list is a LockStoreError in time if the store never answers', async () => {
+  it('list is a LockStoreError in time if the store never replies', async () => {
     const setup = setUp();
     setup.store.always('list', { kind: 'lostCall' });
     const listed = outcomeOf(setup.locks.list());

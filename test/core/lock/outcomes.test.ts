@@ -135,7 +135,7 @@ describe('Every grant ends in exactly one of released and lost', () => {
     return seen;
   };
 
-  it('A grant ends in released if the store never answers the release: the lease is over then', async () => {
+  it('A grant ends in released if the store never replies to the release: the lease has expired then', async () => {
     const setup = setUp();
     const seen = watchEnds(setup);
     const hold = await taken(setup, { leaseMs: 1_000 });

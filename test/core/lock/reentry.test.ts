@@ -89,7 +89,7 @@ describe('Re-entry in one scope', () => {
     expect([outer.isHeld(), other.isHeld()]).toEqual([true, false]);
   });
 
-  it('Re-entry is over once the last release has begun: the next acquire is a new hold, sent after it', async () => {
+  it('Re-entry has ended once the last release has begun: the next acquire is a new hold, sent after it', async () => {
     const { job, store, clock } = setUp();
     const { in: inJob } = job();
     const first = await inJob(() => lock.acquire('key'));
@@ -143,7 +143,7 @@ describe('Re-entry in one scope', () => {
 });
 
 describe('Who may re-enter', () => {
-  it('Another scope of the same trace enters, with a hold of its own in the store', async () => {
+  it('Another scope of the same trace enters, with its own hold in the store', async () => {
     const { job, store } = setUp();
     const outer = await job('trace').in(() => lock.acquire('key'));
     const inner = await job('trace').in(() => lock.acquire('key'));

@@ -34,7 +34,7 @@ describe('lock.run in a scope that ends before its routine', () => {
     expect(await tryNow('key')).not.toBeNull();
   });
 
-  it('lock.run keeps a lock that was taken by work which waitUntil postpones, and one beside it that settles earlier', async () => {
+  it('lock.run keeps a lock that was taken by work which waitUntil postpones, and one alongside it that settles earlier', async () => {
     const [first, second] = [gate(), gate()];
     let inner: Promise<void> | undefined;
     await runInTrace(

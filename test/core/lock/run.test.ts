@@ -75,7 +75,7 @@ describe('lock.run', () => {
     },
   );
 
-  it('run rejects with what its routine throws once the release was answered, and not before', async () => {
+  it('run rejects with its routine’s error once the release has its reply, and not before', async () => {
     const { job, store, clock } = setUp();
     const open = store.gate('release');
     const outcome = outcomeOf(job().in(() => lock.run('key', () => Promise.reject(new Error('routine')))));
@@ -112,12 +112,12 @@ describe('lock.run', () => {
   });
 });
 
-describe('A store that does not answer the release of a run', () => {
+describe('A store that does not reply to the release of a run', () => {
   it.each([
     ['never answers', { kind: 'lostCall' }],
     ['rejects', { kind: 'rejected', error: new Error('down') }],
   ] as const)(
-    'A store that does not answer the release and %s masks neither the result nor the error',
+    'A store that does not reply to the release and %s masks neither the result nor the error',
     async (_, fault) => {
       const { job, store, clock } = setUp();
       store.always('release', fault);
@@ -129,7 +129,7 @@ describe('A store that does not answer the release of a run', () => {
     },
   );
 
-  it('A store that does not answer the release delays the result no longer than storeTimeoutMs', async () => {
+  it('A store that does not reply to the release delays the result no longer than storeTimeoutMs', async () => {
     const { job, store, clock } = setUp({ storeTimeoutMs: 500 });
     store.always('release', { kind: 'lostCall' });
     const outcome = outcomeOf(job().in(() => lock.run('key', () => 'value')));

@@ -92,7 +92,7 @@ describe('A crowd in memory', () => {
     return longest;
   }
 
-  it('Readers that are let in together are told in parts, so that other work has its turn', async () => {
+  it('Readers that are granted together get their grants in parts: other work has its turn', async () => {
     const store = new MemoryStore();
     const writer = requestOf(-1, { mode: 'write', process: 'another' });
     await store.acquire(writer, terms);
@@ -102,7 +102,7 @@ describe('A crowd in memory', () => {
     expect(await longestRound(store, 256, act)).toBeLessThanOrEqual(257);
   });
 
-  it('Readers that lose their holds by force are told in parts, in their order', async () => {
+  it('Readers that lose their holds by force learn of it in parts, in their order', async () => {
     const store = new MemoryStore();
     const readers = requests(3_000, () => ({}));
     for (const reader of readers) await store.acquire(reader, terms);

@@ -48,7 +48,7 @@ describe('MemoryStore', () => {
     expect((await stage.order()).waiters).toEqual(order.map(({ holdId }) => holdId));
   });
 
-  it('A release is remembered for as long as was asked for, also beside one that is to be remembered for a day', async () => {
+  it('A release is remembered for as long as was asked for, also alongside one that is to be remembered for a day', async () => {
     const process = stage.deafProcess();
     const [cron, short] = [process.line(), process.line()];
     await cron.release(86_400_000);
@@ -73,7 +73,7 @@ describe('MemoryStore', () => {
     expect((await waiter.ask()).status).toBe('cancelled');
   });
 
-  it('An acquire that queues is over when it returns: no copy of it can arrive later', async () => {
+  it('An acquire that queues has ended when it returns: no copy of it can arrive later', async () => {
     const process = stage.deafProcess();
     await process.line().hold();
     expect(await process.line().ask()).toMatchObject({ status: 'queued', mayArriveLater: false });
@@ -124,7 +124,7 @@ describe('MemoryStore', () => {
     expect(fence).toBe(1_700_000_000_000_123);
   });
 
-  it('A lease ends in the millisecond in which it is over, and not before', async () => {
+  it('A lease ends in the millisecond in which it has ended, and not before', async () => {
     const process = stage.deafProcess();
     const line = process.line();
     const { fence } = await line.hold({ leaseMs: 1_000 });
@@ -135,7 +135,7 @@ describe('MemoryStore', () => {
     expect((await process.line().try()).status).toBe('granted');
   });
 
-  it('A process is dropped in the millisecond in which its liveness is over, and not before', async () => {
+  it('A process is dropped in the millisecond in which its liveness has ended, and not before', async () => {
     const process = await stage.process();
     const other = await stage.process();
     const holders = [process.line(), process.line()] as const;

@@ -1,7 +1,7 @@
 import { MemoryTombstones } from '../../../src/core/memory/tombstones.ts';
 
 describe('The releases that MemoryStore remembers', () => {
-  it('A release is reported until its time is over, and no longer', () => {
+  it('A release is reported until its time has ended, and no longer', () => {
     const tombstones = new MemoryTombstones();
     tombstones.add('long', 'cancelled', 5_000, 0);
     tombstones.add('short', 'expired', 1_000, 0);
@@ -10,7 +10,7 @@ describe('The releases that MemoryStore remembers', () => {
     expect(tombstones.get('another', 0)).toBeUndefined();
   });
 
-  it('Remembered releases are at most twice those that still count, also beside one that lasts for a day', () => {
+  it('Remembered releases are at most twice those that still count, also alongside one that lasts for a day', () => {
     const tombstones = new MemoryTombstones();
     tombstones.add('cron', 'cancelled', 86_400_000, 0);
     for (let nowMs = 0; nowMs < 1_000_000; nowMs += 10) {

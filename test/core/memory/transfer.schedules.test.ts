@@ -58,7 +58,7 @@ async function play(order: readonly Step[]): Promise<{ granted: string[]; fences
   return { granted, fences, most };
 }
 
-it('In whatever order resumes, a release, the end of the lease, force and a newcomer come, a token gives one hold at most, and fences rise', async () => {
+it('In whatever order resumes, a release, the end of the lease, force and a newcomer happen, a token gives one hold at most, and fences rise', async () => {
   const outcomes = new Set<string>();
   for (const order of permutations(steps)) {
     const { granted, fences, most } = await play(order);

@@ -56,7 +56,7 @@ describe('Options that have another name', () => {
   });
 });
 
-describe('The value of an option in place of the options', () => {
+describe('The value of an option instead of the options', () => {
   const client = new Redis({ lazyConnect: true });
   const pool = new Pool();
 

@@ -71,12 +71,12 @@ describe.each(table)('%s', (name, build, code, status, expose, retryable) => {
     expect(error).toMatchObject({ name, code, status, statusCode: status, expose, retryable });
   });
 
-  it('A lock error has the headers of its answer', () => {
+  it('A lock error has the headers of its response', () => {
     const value = (withRetryAfter as Record<string, string>)[name];
     expect(build().headers).toEqual(value === undefined ? {} : { 'Retry-After': value });
   });
 
-  it('A lock error shows its key to loggers, and tells neither that nor its cause to a client', () => {
+  it('A lock error shows its key to loggers, and shows neither that nor its cause to a client', () => {
     const error = build();
     expect(error.key).toBe(key);
     expect(error.cause).toBe(cause);
@@ -116,7 +116,7 @@ describe('isLockError', () => {
 });
 
 describe('LockTimeoutError', () => {
-  it('LockTimeoutError tells in whole milliseconds how long it waited, and when to come back', () => {
+  it('LockTimeoutError has in whole milliseconds how long it waited, and when to try again', () => {
     const error = new errors.LockTimeoutError({ key, waitedMs: 99.6, retryAfterMs: 2_000.1 });
     expect(error).toMatchObject({ waitedMs: 100, retryAfterMs: 2_001 });
     expect(error.message).toBe('The lock was not free within 100 ms');

@@ -53,7 +53,7 @@ describe('Two spellings of one key', () => {
     expect(warnings()).toEqual([]);
   });
 
-  it('One spelling in two categories is no mistake, nor is one that always comes alone', () => {
+  it('One spelling in two categories is no mistake, nor is one that is always alone', () => {
     for (const key of ['01', '01', '02']) getLock(key, { category: 'zip' });
     getLock('1', { category: 'order' });
     getLock('Job:1');

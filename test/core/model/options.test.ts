@@ -85,7 +85,7 @@ describe('createLocks', () => {
     },
   );
 
-  it.each([null, 'options', 5, [], () => {}])('createLocks refuses %p in place of options', (options) => {
+  it.each([null, 'options', 5, [], () => {}])('createLocks refuses %p instead of options', (options) => {
     expect(() => build(options)).toThrow(/^Expected the options of createLocks to be an object, got /);
   });
 
@@ -118,7 +118,7 @@ describe('createLocks', () => {
     expect(() => build(options)).toThrow(/^Expected .*, got `redis:\/\/…` \(string\)$/);
   });
 
-  it('createLocks names the class of what was given in place of options', () => {
+  it('createLocks names the class of what was given instead of options', () => {
     expect(() => build(new MemoryStore())).toThrow(
       /got `\w+` of an object of class MemoryStore\. Did you mean `createLocks\(\{ store \}\)`\?$/,
     );
@@ -153,7 +153,7 @@ describe('createLocks', () => {
     },
   );
 
-  it('createLocks refuses a lease longer than a hold may last, and says what to raise', () => {
+  it('createLocks refuses a lease longer than a hold may last, and names the option to raise', () => {
     expect(() => build({ leaseMs: 2_000, maxHoldMs: 1_000 })).toThrow(
       new LockConfigError('Expected `leaseMs` to be `maxHoldMs` (1000) at most, got `2000`: raise `maxHoldMs` with it'),
     );

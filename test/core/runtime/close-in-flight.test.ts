@@ -33,7 +33,7 @@ describe('Closing while an acquire is on its way', () => {
     expect(await refused).toBe('ERR_LOCK_CLOSED');
   });
 
-  it('close settles an acquire even if the store never answers', async () => {
+  it('close settles an acquire even if the store never replies', async () => {
     const locks = createLocks({ store: new SlowStore(), storeTimeoutMs: 100 });
     const refused = runInTrace(() => lock.tryAcquire('key'), { locks }).catch((error: { code: string }) => error.code);
     await locks.close();

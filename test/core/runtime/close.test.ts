@@ -35,7 +35,7 @@ describe('close', () => {
     expect(closed.state).toBe('fulfilled');
   });
 
-  it('close waits for what is held beside what was lost and released before', async () => {
+  it('close waits for what is held alongside what was lost and released before', async () => {
     const { job, locks, clock } = setUp();
     const own = job();
     const lost = await own.in(() => lock.acquire('lost', { leaseMs: 1_000, renew: false }));

@@ -68,7 +68,7 @@ describe('The events of a lock', () => {
     await second.value?.release();
   });
 
-  it('The events report a grant before they report that it was one beside others of its owner', async () => {
+  it('The events report a grant before they report that it was one alongside others of its owner', async () => {
     const { job, locks } = setUp();
     const order: string[] = [];
     for (const name of ['granted', 'entered'] as const) locks.on(name, () => void order.push(name));
@@ -77,7 +77,7 @@ describe('The events of a lock', () => {
     expect(order).toEqual(['granted', 'granted', 'entered']);
   });
 
-  it('The events come in the order in which things happen', async () => {
+  it('The events are emitted in the order in which things happen', async () => {
     const { job, clock, locks } = setUp();
     const order: string[] = [];
     for (const name of ['granted', 'waiting', 'released', 'lost', 'timeout'] as const)
@@ -118,7 +118,7 @@ describe('The events of a lock', () => {
     expect(next.isHeld()).toBe(true);
   });
 
-  it('The events report no loss if the key changed hands after a release that the store did not answer in time', async () => {
+  it('The events report no loss if the key changed hands after a release without a reply in time', async () => {
     const { job, clock, store, events } = setUp();
     const lost = events('lost');
     const hold = await job().in(() => lock.acquire('key', { leaseMs: 2_500, renew: false }));

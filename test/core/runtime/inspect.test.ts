@@ -12,7 +12,7 @@ import { coreTests, outcomeOf } from '../../support/stores/set-up.ts';
 const setUp = coreTests();
 
 describe('A forced release', () => {
-  it('A forced release takes the key from its holder, and the holder is told', async () => {
+  it('A force release takes the key from its holder, and the holder learns of it', async () => {
     const { job, clock, store, events, sibling } = setUp();
     const lost = events('lost');
     const hold = await job().in(() => lock.acquire('key'));
@@ -51,7 +51,7 @@ describe('A forced release', () => {
   it.each([
     ['', {}],
     [', with a fixed lease', { renew: false }],
-  ])('A forced release is told to the holder though that message overtakes the grant%s', async (_, options) => {
+  ])('The holder learns of a force release although that message overtakes the grant%s', async (_, options) => {
     const { job, clock, store, sibling } = setUp();
     await job().in(() => lock.run('other', () => undefined));
     const open = store.gate('acquire');
@@ -115,7 +115,7 @@ describe('A forced release', () => {
   });
 
   it.each(['inspect', 'forceRelease'] as const)(
-    'A forced release is a LockStoreError in time if the store never answers %s',
+    'A force release is a LockStoreError in time if the store never replies to %s',
     async (operation) => {
       const { job, store, clock } = setUp();
       await job().in(() => lock.acquire('key'));
@@ -128,7 +128,7 @@ describe('A forced release', () => {
 });
 
 describe('locks.forceRelease', () => {
-  it('locks.forceRelease releases the grant whose fence the operator saw, and reports who did it and why', async () => {
+  it('locks.forceRelease releases the grant whose fence the operator saw, and reports the operator and the reason', async () => {
     const { job, locks, clock, events, sibling } = setUp();
     const elsewhere = sibling();
     const [forced, forcedElsewhere] = [events('forced'), elsewhere.events('forced')];

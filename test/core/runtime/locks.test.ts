@@ -47,7 +47,7 @@ describe('The default Locks', () => {
     expect(processState().created.size).toBe(0);
   });
 
-  it('A Locks that was only created is no default: locking beside an unused Redis is an error', async () => {
+  it('A Locks that was only created is no default: locking alongside an unused Redis is an error', async () => {
     keep(createLocks({ store: new MemoryStore() }));
     await expect(runInTrace(() => {})).rejects.toThrow(LockConfigError);
     await expect(getLock('key').inspect()).rejects.toThrow(

@@ -5,7 +5,7 @@ const setUp = coreTests();
 const down = { kind: 'rejected', error: new Error('ECONNREFUSED') } as const;
 
 describe('locks.ping', () => {
-  it('locks.ping asks the store once, says that it replied and how long it took, and leaves nothing there', async () => {
+  it('locks.ping asks the store once, reports that it replied and how long it took, and leaves nothing there', async () => {
     const setup = setUp();
     setup.store.next('inspect', { kind: 'lateReply', ms: 30 });
     const outcome = outcomeOf(setup.locks.ping());
@@ -15,7 +15,7 @@ describe('locks.ping', () => {
     expect(await setup.locks.list()).toEqual({ locks: [], unreadable: [], cursor: undefined });
   });
 
-  it('locks.ping resolves with the error if the store fails, and a `storeError` event tells of it', async () => {
+  it('locks.ping resolves with the error if the store fails, and emits a `storeError` event', async () => {
     const setup = setUp();
     const seen = setup.events('storeError');
     setup.store.next('inspect', down);
@@ -38,7 +38,7 @@ describe('locks.ping', () => {
     expect(outcome.value).toEqual({ ok: false, latencyMs: ms, error: expect.any(LockStoreError) });
   });
 
-  it('locks.ping says that a `Locks` that is closing is not ready, and does not ask the store', async () => {
+  it('locks.ping reports that a `Locks` that is closing is not ready, and does not ask the store', async () => {
     const setup = setUp();
     await setup.locks.close();
     const calls = setup.store.calls.length;

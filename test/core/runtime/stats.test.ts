@@ -27,7 +27,7 @@ describe('locks.stats', () => {
     expect(setup.store.calls).toHaveLength(calls);
   });
 
-  it('locks.stats does not count re-entry, which is no hold of its own in the store', async () => {
+  it('locks.stats does not count re-entry, which is no separate hold in the store', async () => {
     const setup = setUp();
     const job = setup.job();
     for (let n = 0; n < 3; n++) await job.in(() => lock.acquire('key'));

@@ -80,7 +80,7 @@ describe('A job within a job', () => {
     expect(stranger.state).toBe('fulfilled');
   });
 
-  it('An inner job with a trace of its own waits for the outer one, like any other', async () => {
+  it('An inner job with its own trace waits for the outer one, like any other', async () => {
     const { locks, clock } = setUp();
     const outcome = outcomeOf(
       runInTrace(
@@ -149,7 +149,7 @@ describe('A job within a job', () => {
     expect(await setup.store.remains()).toEqual([]);
   });
 
-  it('An inner job with a signal of its own stops alone', async () => {
+  it('An inner job with its own signal stops alone', async () => {
     const setup = setUp();
     const hold = await taken(setup);
     const controller = new AbortController();

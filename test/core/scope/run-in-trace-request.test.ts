@@ -58,7 +58,7 @@ describe('runInTrace for a fetch request', () => {
     if (!isAdopted) expect(id).toMatch(/^[\da-f]{32}$/);
   });
 
-  it('An own trust of runInTrace is asked in place of that of the Locks', async () => {
+  it('An own trust of runInTrace is asked instead of that of the Locks', async () => {
     const { locks } = build({ trust: 'none' });
     const asked: string[] = [];
     const predicate = ({ url }: Request): boolean => asked.push(url) > 0;
@@ -82,7 +82,7 @@ describe('runInTrace for a fetch request', () => {
     }
   });
 
-  it('A malformed id fails no request: a new one is minted, and an event tells of it', async () => {
+  it('A malformed id fails no request: a new one is minted, and an event is emitted', async () => {
     const { locks, refused } = build({ trust: 'all' });
     const id = await runInTrace(() => currentTrace()?.traceId, { locks, request: sent({ 'X-Trace-Id': 'a b' }) });
     expect([id, refused]).toEqual([expect.stringMatching(/^[\da-f]{32}$/), ['malformed']]);

@@ -151,7 +151,7 @@ describe("a job's signal", () => {
     expect(store.calls).toEqual([]);
   });
 
-  it('A job’s signal is left alone once the job is over: aborting it then does nothing, and no listener stays', async () => {
+  it('A job’s signal is left alone once the job has ended: aborting it then does nothing, and no listener stays', async () => {
     const setup = setUp();
     const controller = new AbortController();
     const { signal } = controller;
@@ -187,7 +187,7 @@ describe("a job's signal", () => {
     expect(await setup.store.remains()).toEqual([]);
   });
 
-  it("beside an acquire's own signal ends the wait with whichever comes first, once", async () => {
+  it('A job’s signal and an acquire’s own signal end the wait once, whichever is aborted first', async () => {
     const setup = setUp();
     const aborted = setup.events('aborted');
     const hold = await taken(setup);

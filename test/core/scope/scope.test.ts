@@ -42,7 +42,7 @@ describe('runInTrace', () => {
     expect(b).not.toBe(a);
   });
 
-  it('runInTrace inherits trace and Locks from the surrounding scope, in a scope of its own', async () => {
+  it('runInTrace inherits trace and Locks from the surrounding scope, in its own scope', async () => {
     const { job } = setUp();
     await job('outer').in(async () => {
       const hold = await lock.acquire('key');
@@ -58,7 +58,7 @@ describe('runInTrace', () => {
     });
   });
 
-  it('runInTrace inherits no trace that is over, and none if one is named', async () => {
+  it('runInTrace inherits no trace that has ended, and none if one is named', async () => {
     const { job } = setUp();
     const outer = job('outer');
     expect(await outer.in(() => runInTrace(() => currentTrace()?.traceId, { traceId: 'own' }))).toBe('own');
@@ -110,7 +110,7 @@ describe('runInTrace', () => {
     expect(await store.remains()).toEqual([]);
   });
 
-  it('runInTrace ends its trace: the signal is aborted, and says why', async () => {
+  it('runInTrace ends its trace: the signal is aborted, with the reason', async () => {
     const { job } = setUp();
     const own = job();
     const trace = own.in(() => currentTrace())!;
@@ -121,7 +121,7 @@ describe('runInTrace', () => {
     expect(signal.reason).toMatchObject({ name: 'AbortError' });
   });
 
-  it('runInTrace is independent of one that runs beside it', async () => {
+  it('runInTrace is independent of one that runs alongside it', async () => {
     const { locks, clock } = setUp();
     const seen: string[] = [];
     const run = (traceId: string) =>
@@ -146,7 +146,7 @@ describe('Code outside a scope', () => {
     expect(traceHeaders()).toEqual({});
   });
 
-  it('Outside a scope, acquire, try, run and release say what is missing; an owner is never invented', async () => {
+  it('Outside a scope, the errors of acquire, try, run and release name what is missing; an owner is never invented', async () => {
     const { store } = setUp();
     const calls = [
       () => lock.acquire('key'),
@@ -233,7 +233,7 @@ describe('A scope that is abandoned', () => {
   });
 });
 
-it('A scope tells first what aborted it; its end alone is no departure of its client', async () => {
+it('A scope reports first what aborted it; its end alone is no departure of its client', async () => {
   const { job } = setUp();
   const [left, ended] = [scopeOf(job()), scopeOf(job())];
   left.abort('first');
@@ -295,7 +295,7 @@ it.each<readonly [string, () => Promise<unknown>]>([
 describe('Waiters in a scope', () => {
   const name = lockName('key');
 
-  it('A waiter for a handler gives up when the client leaves; the handler itself waits on', async () => {
+  it('A waiter for a handler gives up when the client disconnects; the handler itself waits on', async () => {
     const setup = setUp();
     await taken(setup);
     const scope = new Scope(runtimeOf(setup.locks), 'request', {});
@@ -333,7 +333,7 @@ describe('Waiters in a scope', () => {
     expect(code.value?.isHeld()).toBe(false);
   });
 
-  it('A waiter leaves nothing in its scope once the wait is over', async () => {
+  it('A waiter leaves nothing in its scope once the wait has ended', async () => {
     const setup = setUp();
     const first = await taken(setup);
     const own = setup.job();
@@ -354,7 +354,7 @@ describe('Waiters in a scope', () => {
     expect(listener).not.toHaveBeenCalled();
   });
 
-  it('A waiter is told that its hold was released if another branch did that in the turn of the grant', async () => {
+  it('A waiter gets an error if another branch released its hold in the same tick as the grant', async () => {
     const setup = setUp();
     const own = setup.job();
     setup.locks.on('granted', () => void scopeOf(own).holds.newestHold(name.id, scopeOf(own).root)?.release());

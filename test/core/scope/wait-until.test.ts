@@ -39,7 +39,7 @@ describe('waitUntil', () => {
     expect(own.in(() => currentTrace())?.hasEnded).toBe(true);
   });
 
-  it('waitUntil warns if it comes too late, and takes the promise all the same', async () => {
+  it('waitUntil throws if it is called too late, and takes the promise all the same', async () => {
     const setup = setUp();
     const warnings = setup.events('warning');
     const own = setup.job();

@@ -14,7 +14,7 @@ describe('A lock that was lost before the end of its job', () => {
     await job.end();
   }
 
-  it('The loss is warned of once, with its reason, if nothing in the application could hear of it', async () => {
+  it('The loss is warned about once, with its reason, if nothing in the application could notice it', async () => {
     const setup = setUp();
     await loseOne(setup);
     await loseOne(setup);
@@ -29,7 +29,7 @@ describe('A lock that was lost before the end of its job', () => {
     ]);
   });
 
-  it('A listener of `lost` hears of it: no warning comes', async () => {
+  it('A listener of `lost` notices the loss: there is no warning', async () => {
     const setup = setUp();
     const lost = setup.events('lost');
     await loseOne(setup);
@@ -37,12 +37,12 @@ describe('A lock that was lost before the end of its job', () => {
     expect(warnings()).toEqual([]);
   });
 
-  it('Code that asked for the signal hears of it: no warning comes', async () => {
+  it('Code that asked for the signal notices the loss: there is no warning', async () => {
     await loseOne(setUp(), ({ signal }) => signal);
     expect(warnings()).toEqual([]);
   });
 
-  it('A job that releases the lock itself hears of it by the rejection: no warning comes', async () => {
+  it('A job that releases the lock itself notices the loss by the rejection: there is no warning', async () => {
     const { job, clock } = setUp();
     const { in: inJob, end } = job();
     const hold = await inJob(() => lock.acquire('key', { leaseMs: 3_000, renew: false }));
@@ -63,7 +63,7 @@ describe('A lock that was lost before the end of its job', () => {
     ['acquires the key again', () => expect(lock.acquire('key')).rejects.toMatchObject(lost)],
   ];
 
-  it.each(ways)('Code that %s after the loss hears of it: no warning comes', async (_, use) => {
+  it.each(ways)('Code that %s after the loss notices it: there is no warning', async (_, use) => {
     const { job, clock } = setUp();
     const { in: inJob, end } = job();
     const hold = await inJob(() => lock.acquire('key', { leaseMs: 3_000, renew: false }));
@@ -73,7 +73,7 @@ describe('A lock that was lost before the end of its job', () => {
     expect(warnings()).toEqual([]);
   });
 
-  it('Code that runs a routine within the lock hears of it by the rejection: no warning comes', async () => {
+  it('Code that runs a routine within the lock notices the loss by the rejection: there is no warning', async () => {
     const { job, clock } = setUp();
     const { in: inJob, end } = job();
     await inJob(() => lock.acquire('key', { leaseMs: 3_000, renew: false }));
@@ -83,7 +83,7 @@ describe('A lock that was lost before the end of its job', () => {
     expect(warnings()).toEqual([]);
   });
 
-  it('Code that finds too little of the lease left hears of no loss: the warning comes', async () => {
+  it('Code that finds too little of the lease left notices no loss: there is a warning', async () => {
     const { job, clock } = setUp();
     const { in: inJob, end } = job();
     const hold = await inJob(() => lock.acquire('key', { leaseMs: 3_000, renew: false }));

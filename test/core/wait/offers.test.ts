@@ -3,7 +3,7 @@ import { ManualClock } from '../../support/clock/manual-clock.ts';
 
 const grant = (holdId: string) => ({ holdId, fence: 1, endMs: 0, isClaim: true });
 
-it('A grant that no waiter takes is kept no longer than a claim, also behind one that was told again', () => {
+it('A grant that no waiter takes is kept no longer than a claim, also behind one that was sent again', () => {
   const clock = new ManualClock();
   const early = new EarlyGrants(1_000);
   early.keep(grant('again'), clock.now());

@@ -148,7 +148,7 @@ describe('An acquire’s signal', () => {
   });
 
   it.each([['acquire' as const], ['tryAcquire' as const]])(
-    'A signal of a job that is over refuses even a free key, and the event reports it (%s)',
+    'A signal of a job that has ended refuses even a free key, and the event reports it (%s)',
     async (call) => {
       const setup = setUp();
       const aborted = setup.events('aborted');
@@ -161,7 +161,7 @@ describe('An acquire’s signal', () => {
     },
   );
 
-  it('A job’s signal ends the wait when the job is over', async () => {
+  it('A job’s signal ends the wait when the job has ended', async () => {
     const setup = setUp();
     const hold = await taken(setup);
     const job = setup.job();
@@ -194,7 +194,7 @@ describe('Many waiters with one signal', () => {
     expect(count(signal)).toBe(0);
   });
 
-  it('Many waiters with one signal are all told if others have gone, even those that came after all had gone', () => {
+  it('Many waiters with one signal all stop if others have gone, even those that arrived after all had gone', () => {
     const [controller, told, gone] = [new AbortController(), jest.fn(), jest.fn()];
     const { signal } = controller;
     onAbort(signal, gone)();

@@ -47,7 +47,7 @@ describe('A grant at a bad moment', () => {
     expect(next.state).toBe('fulfilled');
   });
 
-  it('A grant whose message comes after the timeout is handed over', async () => {
+  it('A grant whose message arrives after the timeout is handed over', async () => {
     const setup = setUp();
     const other = setup.sibling();
     const first = await taken(other);
@@ -108,7 +108,7 @@ describe('A grant at a bad moment', () => {
     expect(waiter.value?.isHeld()).toBe(true);
   });
 
-  it('A grant that overtook a reply which never comes is released', async () => {
+  it('A grant that overtook a reply which never arrives is released', async () => {
     const setup = setUp();
     const other = setup.sibling();
     const first = await taken(other);
@@ -166,7 +166,7 @@ describe('A grant at a bad moment', () => {
     expect(waiter.value?.fence).toBeGreaterThan(second.value!.fence);
   });
 
-  it('A grant is never held for longer than its claim after it was received, whatever its end says', async () => {
+  it('A grant is never held for longer than its claim after it was received, whatever its end', async () => {
     const setup = setUp({ claimMs: 900 });
     await taken(setup, { leaseMs: 60_000 });
     const holdIds: string[] = [];
@@ -205,7 +205,7 @@ describe('A grant at a bad moment', () => {
     expect([waiter.state, hold.isHeld()]).toEqual(['pending', true]);
   });
 
-  it('A grant that comes twice is one hold', async () => {
+  it('A grant that arrives twice is one hold', async () => {
     const setup = setUp();
     const other = setup.sibling();
     const first = await taken(other);
@@ -279,7 +279,7 @@ describe('A waiter that gives up', () => {
     expect(await rememberedMs(setup)).toBeGreaterThan(0);
   });
 
-  it('It is remembered if the store can not tell', async () => {
+  it('A release is remembered if the store does not know whether an acquire may still arrive', async () => {
     expect(await rememberedMs(setUp())).toBeGreaterThan(0);
   });
 
@@ -348,7 +348,7 @@ describe('Messages that get lost', () => {
 });
 
 describe('A store that forgot everything', () => {
-  it('A store that forgot everything is told of all waiters again, even if its reply to the first of them was lost', async () => {
+  it('A store that forgot everything gets all waiters again, even if its reply to the first of them was lost', async () => {
     const setup = setUp();
     await taken(setup.sibling());
     const waiters = [await queued(setup, { waitMs: 60_000 }), await queued(setup, { waitMs: 60_000 })];
@@ -359,7 +359,7 @@ describe('A store that forgot everything', () => {
     expect((await setup.store.inspect('key')).waiters).toHaveLength(waiters.length);
   });
 
-  it('A store that forgot everything is told of all waiters again, and none is left behind', async () => {
+  it('A store that forgot everything gets all waiters again, and none is left behind', async () => {
     const setup = setUp({ waitMs: 60_000 });
     const first = await taken(setup, { leaseMs: 60_000 });
     const waiters = [];

@@ -5,7 +5,7 @@ import { coreTests, outcomeOf, queued, taken } from '../../support/stores/set-up
 const setUp = coreTests();
 
 describe('Waiters', () => {
-  it('Waiters are granted in the order in which they came, one at a time', async () => {
+  it('Waiters are granted in the order in which they were queued, one at a time', async () => {
     const setup = setUp();
     const order: number[] = [];
     const first = await taken(setup);
@@ -125,7 +125,7 @@ describe('waitMs', () => {
     expect(outcome.error).toMatchObject({ code: 'ERR_LOCK_TIMEOUT', waitedMs: 5_000 });
   });
 
-  it('waitMs is how long the wait lasts; the error tells that, and when to come back', async () => {
+  it('waitMs is how long the wait lasts; the error has that, and when to try again', async () => {
     const setup = setUp();
     const timeouts = setup.events('timeout');
     await taken(setup, { leaseMs: 20_000, renew: false });
@@ -157,7 +157,7 @@ describe('waitMs', () => {
     expect(outcome.state).toBe('fulfilled');
   });
 
-  it('waitMs is over with the grant: no timeout is reported afterwards', async () => {
+  it('waitMs has ended with the grant: no timeout is reported afterwards', async () => {
     const setup = setUp();
     const timeouts = setup.events('timeout');
     const first = await taken(setup);

@@ -16,7 +16,7 @@ async function asksDuring({ store }: Setup, happening: () => Promise<unknown>): 
 }
 
 describe('The polls of a key', () => {
-  it('Polls come every `pollMs`, the first one after `pollMs`, too', async () => {
+  it('Polls are sent every `pollMs`, the first one also after `pollMs`', async () => {
     const setup = setUp();
     await taken(setup.sibling());
     const startMs = setup.clock.now().monoMs;
@@ -38,7 +38,7 @@ describe('The polls of a key', () => {
     expect(asksSince(setup, startMs).slice(0, due.length)).toEqual(due);
   });
 
-  it('Polls have `pollMs` to be answered, and then the next one comes in its time', async () => {
+  it('Polls have `pollMs` for their reply, and then the next one is sent in its time', async () => {
     const setup = setUp({ storeTimeoutMs: 10_000 });
     const failures = setup.events('storeError');
     await taken(setup.sibling());
@@ -80,7 +80,7 @@ describe('The polls of a key', () => {
     expect(oldest.state).toBe('pending');
   });
 
-  it('Polls do not go out for a waiter that came less than `pollMs` ago, so that a key in demand is not polled', async () => {
+  it('Polls are not sent for a waiter that was queued less than `pollMs` ago: a key in demand is not polled', async () => {
     const setup = setUp();
     await taken(setup.sibling(), { leaseMs: 60_000 });
     await queued(setup, { waitMs: 500 });
@@ -93,7 +93,7 @@ describe('The polls of a key', () => {
     expect(asks).toBe(12);
   });
 
-  it('Polls go out for the oldest waiter `pollMs` after it came, if the one before it has left meanwhile', async () => {
+  it('Polls are sent for the oldest waiter `pollMs` after it was queued, if the one before it has left meanwhile', async () => {
     const setup = setUp();
     await taken(setup.sibling(), { leaseMs: 60_000 });
     const startMs = setup.clock.now().monoMs;
@@ -172,7 +172,7 @@ describe('The polls of a key', () => {
     expect(await asksDuring(setup, () => setup.clock.advance(5_000))).toBe(5 + 1);
   });
 
-  it('Polls tell a store that has lost its data of all waiters, in their order', async () => {
+  it('Polls queue all waiters again in a store that has lost its data, in their order', async () => {
     const setup = setUp();
     await taken(setup.sibling());
     const ids: (string | undefined)[] = [];
@@ -186,7 +186,7 @@ describe('The polls of a key', () => {
     expect((await setup.store.inspect('key')).waiters.map(({ holdId }) => holdId)).toEqual(ids);
   });
 
-  it('Polls keep the place of their waiters, even if one is lost and the next comes late', async () => {
+  it('Polls keep the place of their waiters, even if one is lost and the next is late', async () => {
     const setup = setUp();
     const other = setup.sibling();
     const first = await taken(other);
@@ -215,7 +215,7 @@ describe('The polls of a key', () => {
     expect(waiter.value?.remainingMs()).toBeCloseTo(890 * 0.99 - 2 - 400);
   });
 
-  it('Polls grant nothing, and end nothing, if the claim was over when they were answered', async () => {
+  it('Polls grant nothing, and end nothing, if the claim had expired when their reply arrived', async () => {
     const setup = setUp({ claimMs: 300 });
     const first = await taken(setup.sibling());
     const waiter = await queued(setup);
@@ -229,7 +229,7 @@ describe('The polls of a key', () => {
     expect(waiter.value?.isHeld()).toBe(true);
   });
 
-  it('Polls that are answered after the wait has ended do nothing more', async () => {
+  it('Polls whose reply arrives after the wait has ended do nothing more', async () => {
     const setup = setUp();
     await taken(setup.sibling());
     const waiter = await queued(setup, { waitMs: 1_500 });
@@ -268,7 +268,7 @@ describe('A grant by message', () => {
   });
 });
 
-describe('When to come back', () => {
+describe('When to try again', () => {
   it('Retry-After counts the turns that ended here, before any poll reports them', async () => {
     const setup = setUp({ pollMs: 60_000 });
     const holder = await taken(setup);

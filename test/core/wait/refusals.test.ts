@@ -14,7 +14,7 @@ async function timeouts(setup: Setup, count = 1): Promise<LockTimeoutError[]> {
 }
 
 describe('An acquire that times out', () => {
-  it('The error and the event of a timeout tell the trace, the branch and the instance that hold the key, for how long, and how many waited', async () => {
+  it('The error and the event of a timeout have the trace, the branch and the instance that hold the key, for how long, and how many waited', async () => {
     const setup = setUp();
     const hold = await taken(setup.sibling({ instance: 'orders:1' }));
     const events = setup.events('timeout');
@@ -24,7 +24,7 @@ describe('An acquire that times out', () => {
     expect([error?.holder, events[0]?.holder]).toMatchObject([holder, holder]);
   });
 
-  it('The error of a batch tells who holds its key', async () => {
+  it('The error of a batch has the holder of its key', async () => {
     const setup = setUp();
     const { traceId } = await taken(setup);
     const batch = outcomeOf(setup.job().in(() => lock.acquireAll(['key', 'other'], { waitMs: 1_000 })));
@@ -44,7 +44,7 @@ describe('An acquire that times out', () => {
     expect(JSON.parse(JSON.stringify({ ...error })).holder).toEqual({ instance, heldMs: 1_000, waiters: 1 });
   });
 
-  it('An acquire times out without the holder if the store fails just then, and no event tells of that', async () => {
+  it('An acquire times out without the holder if the store fails just then, and no event is emitted', async () => {
     const setup = setUp();
     await taken(setup);
     setup.store.always('inspect', { kind: 'rejected', error: new Error('down') });
@@ -91,7 +91,7 @@ describe('An acquire that times out', () => {
     expect(setup.store.count('inspect')).toBe(0);
   });
 
-  it('A Locks that closes meanwhile waits until the error has been told', async () => {
+  it('A Locks that closes meanwhile waits until the error was delivered', async () => {
     const setup = setUp();
     await taken(setup);
     const open = setup.store.gate('inspect');

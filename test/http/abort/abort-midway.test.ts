@@ -46,7 +46,7 @@ describeFrameworks('A client that hangs up in the middle of its request', (frame
     await contest.expectHeldUntil(undone);
   });
 
-  it('[abort-midway-02] A handler that does not read the body keeps its hold until it has answered', async () => {
+  it('[abort-midway-02] A handler that does not read the body keeps its hold until it has responded', async () => {
     const work = gate();
     const contest = await Contest.opened(framework, {}, upload, async (call, stage) => {
       call.req.resume();
@@ -80,7 +80,7 @@ describeFrameworks('A client that hangs up in the middle of its request', (frame
 describeFrameworks('A client that hangs up, with releaseOn `close`', (framework) => {
   afterEach(ServerStage.endAll);
 
-  it('[abort-midway-04] With releaseOn `close`, a handler whose client hangs up keeps the lock until it has answered', async () => {
+  it('[abort-midway-04] With releaseOn `close`, a handler whose client hangs up keeps the lock until it has responded', async () => {
     const work = gate();
     const contest = await Contest.start(framework, { guard: { releaseOn: 'close' } }, async (call, stage) => {
       await clientLeaves(stage);

@@ -85,7 +85,7 @@ describeFrameworks('A client that hangs up while it waits', (framework) => {
     expect(stage.journal).not.toContain('second in');
   });
 
-  it('[abort-waiting-02] A grant that arrives at the moment in which the client leaves goes to the next waiter', async () => {
+  it('[abort-waiting-02] A grant that arrives at the moment in which the client disconnects goes to the next waiter', async () => {
     const { stage, go } = await waiting();
     const first = stage.get('/first', 'first');
     await stage.until('first in');

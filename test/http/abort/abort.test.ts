@@ -21,7 +21,7 @@ describeFrameworks('A client that hangs up while its handler runs', (framework) 
     ['FIN', 'HTTPS'],
     ['RST', 'HTTPS'],
   ])(
-    '[abort-01] A handler whose client hangs up is told, keeps and renews its hold, and may acquire more until its late answer (%s, %s)',
+    '[abort-01] A handler whose client hangs up gets the signal, keeps and renews its hold, and may acquire more until its late response (%s, %s)',
     async (how, protocol) => {
       const clock = new ManualClock();
       const work = gate();
@@ -112,7 +112,7 @@ describeFrameworks('A client that hangs up while its handler runs', (framework) 
   });
 
   it.each(hangups)(
-    `[abort-05] A handler that returns without an answer ${framework.endsResponses ? 'ends its hold' : 'loses its hold after abortGraceMs'} (%s)`,
+    `[abort-05] A handler that returns without a response ${framework.endsResponses ? 'ends its hold' : 'loses its hold after abortGraceMs'} (%s)`,
     async (how) => {
       const clock = new ManualClock();
       const contest = await Contest.start(
@@ -156,7 +156,7 @@ describeFrameworks('A client that hangs up while its handler runs', (framework) 
     contest.stage.expectOrder('first hears', 'ERR_LOCK_LOST', 'lost first k', 'second in');
   });
 
-  it('[abort-07] Work in waitUntil keeps the hold after the answer, though the client has hung up', async () => {
+  it('[abort-07] Work in waitUntil keeps the hold after the response, though the client has hung up', async () => {
     const work = gate();
     const contest = await Contest.start(framework, (call) => {
       call.lock?.waitUntil(work);

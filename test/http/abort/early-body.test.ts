@@ -62,7 +62,7 @@ describeFrameworks('A handler that stops reading the body of its request', (fram
   afterEach(ServerStage.endAll);
 
   it.each(readers)(
-    '[early-body-01] A handler that %s keeps its hold when the client leaves, until its own end',
+    '[early-body-01] A handler that %s keeps its hold when the client disconnects, until its own end',
     async (_, read) => {
       const work = gate();
       const contest = await Contest.opened(framework, {}, upload, async (call, stage) => {

@@ -48,7 +48,7 @@ describe.each(matrix([koa3], () => [koa2()]))(
     const timeLimit = (limit: Promise<void>) =>
       framework.middleware((call: Call, next) => Promise.race([next(), limit.then(() => call.send('too slow', 504))]));
 
-    it('[koa-unawaited-01] If a time limit answers in place of the handler, the lock is kept until the handler has ended, for longer than abortGraceMs', async () => {
+    it('[koa-unawaited-01] If a time limit responds instead of the handler, the lock is kept until the handler has ended, for longer than abortGraceMs', async () => {
       const clock = new ManualClock();
       const limit = gate();
       const options = { clock, waitMs: Number.POSITIVE_INFINITY };
@@ -62,7 +62,7 @@ describe.each(matrix([koa3], () => [koa2()]))(
       stage.expectOrder('first in', 'first holds: true', 'released first k', 'second in');
     });
 
-    it('[koa-unawaited-02] If middleware forgets to await the guard and answers first, the lock is kept until the handler has ended', async () => {
+    it('[koa-unawaited-02] If middleware forgets to await the guard and responds first, the lock is kept until the handler has ended', async () => {
       const forget = (stage: ServerStage): Middleware =>
         framework.middleware(async (call, next) => {
           void next();
@@ -101,7 +101,7 @@ describe.each(matrix([koa3], () => [koa2()]))(
       },
     );
 
-    it('[koa-unawaited-03] If middleware forgets to await a guard that has not begun, nothing is locked after the answer', async () => {
+    it('[koa-unawaited-03] If middleware forgets to await a guard that has not begun, nothing is locked after the response', async () => {
       const stage = await ServerStage.start(framework, (app, stage) => {
         const forgetful = framework.middleware((_, next) => {
           (next() as Promise<void>).catch((error: { code: string }) => stage.note(error.code));
@@ -114,7 +114,7 @@ describe.each(matrix([koa3], () => [koa2()]))(
       expect(stage.journal).not.toContain('first in');
     });
 
-    it('[koa-unawaited-04] If a time limit answers while the guard waits, the request leaves the queue, and its handler never runs', async () => {
+    it('[koa-unawaited-04] If a time limit responds while the guard waits, the request leaves the queue, and its handler never runs', async () => {
       const limit = gate();
       const work = gate();
       const stage = await ServerStage.start(framework, (app, stage) => {

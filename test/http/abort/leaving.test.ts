@@ -123,7 +123,7 @@ describeFrameworks('A handler whose request is left and destroyed in all ways', 
   afterEach(ServerStage.endAll);
 
   it(
-    '[leaving-01] A handler keeps its hold until its end, whoever leaves or destroys its request and when, and the process lives',
+    '[leaving-01] A handler keeps its hold until its end, however its client disconnects or its request is destroyed, and the process lives',
     async () => {
       const lives = new Lives(framework);
       await lives.start();

@@ -97,7 +97,7 @@ describeStyles('A connection that is destroyed under a handler', (framework) => 
   ] as const;
 
   it.each(failures.filter(isPlayed))(
-    '[others-destroy-02] A connection that is destroyed by %s long after its answer leaves the hold until the handler’s end',
+    '[others-destroy-02] A connection that is destroyed by %s long after its response leaves the hold until the handler’s end',
     async (_, path) => {
       const stage = await start();
       const client = await stage.connect();

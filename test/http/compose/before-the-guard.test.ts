@@ -10,7 +10,7 @@ describeFrameworks('Middleware before a guard', (framework) => {
   const { lockOn } = framework;
   afterEach(ServerStage.endAll);
 
-  it('A request that earlier middleware answers, as a rate limit does, neither holds nor waits', async () => {
+  it('A request to which earlier middleware responds, as a rate limit does, neither holds nor waits', async () => {
     const contest = await Contest.through(framework, (app, work, stage) => {
       const limit = framework.middleware((call, next) =>
         call.req.headers['x-trace-id'] === 'third' ? call.send('slow down', 429) : next(),
@@ -29,7 +29,7 @@ describeFrameworks('Middleware before a guard', (framework) => {
   });
 
   if (framework.style === 'callback') {
-    it('A request that earlier middleware answers, and passes on by mistake, is not queued, and its handler does not run', async () => {
+    it('A request to which earlier middleware responds, and passes on by mistake, is not queued, and its handler does not run', async () => {
       const contest = await Contest.through(framework, (app, work, stage) => {
         const limit = framework.middleware((call, next) => {
           if (call.req.headers['x-trace-id'] === 'third') call.send('slow down', 429);

@@ -80,7 +80,7 @@ describeFrameworks('A guard whose key comes from a JSON body', (framework) => {
   afterEach(ServerStage.endAll);
 
   it.each(places)(
-    'A guard whose key comes from a JSON body that is read %s traceContext holds it until the answer',
+    'A guard whose key is from a JSON body that is read %s traceContext holds it until the response',
     async (place) => {
       await expectHeldUntilAnswer(await start(framework, framework.json, json, place));
     },
@@ -95,7 +95,7 @@ describeFrameworks('A guard whose key comes from a JSON body', (framework) => {
     await expectHeldUntilAnswer(contest);
   });
 
-  it('A guard locks and queues nothing if the client leaves before the body was read', async () => {
+  it('A guard locks and queues nothing if the client disconnects before the body was read', async () => {
     const contest = await start(framework, framework.json, json);
     await (await sendPart(contest, json)).hangUp('RST');
     await contest.stage.until(framework.adapter === 'express' ? 'failed: request aborted' : 'failed: aborted');
@@ -109,13 +109,13 @@ describeExpress('A guard whose key comes from a form with a file, by multer', (f
   const upload = (): Middleware => multer().any() as Middleware;
 
   it.each(places)(
-    'A guard whose key comes from a form that is read %s traceContext holds it until the answer',
+    'A guard whose key is from a form that is read %s traceContext holds it until the response',
     async (place) => {
       await expectHeldUntilAnswer(await start(framework, upload, form, place));
     },
   );
 
-  it('A guard locks and queues nothing if the client leaves during its upload', async () => {
+  it('A guard locks and queues nothing if the client disconnects during its upload', async () => {
     const contest = await start(framework, upload, form);
     await (await sendPart(contest, form)).hangUp('RST');
     await contest.stage.until('failed: Request aborted');

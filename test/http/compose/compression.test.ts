@@ -37,7 +37,7 @@ describeExpress('A guard beside compression', (framework) => {
   }
 
   it.each(['above', 'below'] as const)(
-    'With compression mounted %s traceContext, a guard holds until the answer',
+    'With compression mounted %s traceContext, a guard holds until the response',
     async (place) => {
       const contest = await Contest.through(
         framework,
@@ -50,7 +50,7 @@ describeExpress('A guard beside compression', (framework) => {
     },
   );
 
-  it('With compression mounted above traceContext, a client that does not read its answer blocks no other request', async () => {
+  it('With compression mounted above traceContext, a client that does not read its response blocks no other request', async () => {
     const contest = await Contest.through(
       framework,
       { headers: gzipped, locks: { bare: true } },
@@ -62,7 +62,7 @@ describeExpress('A guard beside compression', (framework) => {
     expect(contest.first.received).toBe('');
   });
 
-  it('With compression mounted below traceContext, a guard holds until the compressed answer was handed to the connection', async () => {
+  it('With compression mounted below traceContext, a guard holds until the compressed response was handed to the connection', async () => {
     const contest = await Contest.through(
       framework,
       { headers: gzipped, locks: { bare: true } },
@@ -78,7 +78,7 @@ describeExpress('A guard beside compression', (framework) => {
   });
 
   it.each(hangups)(
-    'With compression mounted below traceContext, a client that leaves during its answer (%s) costs abortGraceMs, since compression never ends it',
+    'With compression mounted below traceContext, a client that leaves during its response (%s) costs abortGraceMs, since compression never ends it',
     async (how) => {
       const clock = new ManualClock();
       const contest = await Contest.through(
@@ -101,7 +101,7 @@ describeExpress('A guard beside compression', (framework) => {
   );
 
   it.each(['above', 'below'] as const)(
-    'With compression mounted %s traceContext, an answer that is written in pieces holds until its end',
+    'With compression mounted %s traceContext, a response that is written in pieces holds until its end',
     async (place) => {
       let response: Response | undefined;
       const contest = await Contest.through(

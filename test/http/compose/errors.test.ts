@@ -30,7 +30,7 @@ describeFrameworks('Error middleware after a guarded handler has failed', (frame
   const { lockOn } = framework;
   afterEach(ServerStage.endAll);
 
-  it('Error middleware may acquire a lock and re-enter the guard’s: both are held until it answers', async () => {
+  it('Error middleware may acquire a lock and re-enter the guard’s: both are held until it responds', async () => {
     const answer = gate();
     const contest = await Contest.through(framework, (app, work, stage) =>
       catching(framework, app, async (_, call) => {
@@ -103,7 +103,7 @@ describeFrameworks('Error middleware after a guarded handler has failed', (frame
     expect(contest.first.received).toBe('');
   });
 
-  it('The framework’s own answer to a failure or an unknown route releases the lock', async () => {
+  it('The framework’s own response to a failure or an unknown route releases the lock', async () => {
     for (const [path, status] of [
       ['/first/fails', 500],
       ['/first/nowhere', 404],
@@ -126,7 +126,7 @@ describeFrameworks('Error middleware after a guarded handler has failed', (frame
     }
   });
 
-  it('Error middleware may answer a refusal while the holder and the other waiters stay', async () => {
+  it('Error middleware may respond to a refusal while the holder and the other waiters stay', async () => {
     const contest = await Contest.through(framework, (app, work) =>
       catching(framework, app, async (error, call) => call.send(error.code, error.status)).route(
         '/first',

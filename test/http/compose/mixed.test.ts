@@ -29,7 +29,7 @@ describe('An application of one framework within one of the other', () => {
     });
   }
 
-  it('Koa in Express: both share one scope, which holds until the answer and releases once', async () => {
+  it('Koa in Express: both share one scope, which holds until the response and releases once', async () => {
     const contest = await koaInExpress(async (ctx, work) => {
       await work();
       ctx.body = `count ${getLock('k').holdCount()}`;
@@ -38,7 +38,7 @@ describe('An application of one framework within one of the other', () => {
     await contest.expectAnswer(/count 2$/);
   });
 
-  it('Koa in Express: Koa answers a failure, and the lock is released with that answer', async () => {
+  it('Koa in Express: Koa responds to a failure, and the lock is released with that response', async () => {
     const contest = await koaInExpress(async (ctx, work) => {
       await work();
       ctx.throw(409, 'trouble');
@@ -47,7 +47,7 @@ describe('An application of one framework within one of the other', () => {
     await contest.expectAnswer(/^HTTP\/1.1 409 [\s\S]*trouble$/);
   });
 
-  it('[mixed-01] Express in Koa: both share one scope, which holds until the answer, not until the client has left', async () => {
+  it('[mixed-01] Express in Koa: both share one scope, which holds until the response, not until the client has disconnected', async () => {
     const answer = gate();
     const contest = await Contest.through(koa3, (app, work, stage) => {
       const inner = express();
@@ -71,7 +71,7 @@ describe('An application of one framework within one of the other', () => {
     await contest.expectReleasedOnce();
   });
 
-  it('[mixed-02] Express in Koa: if Express’s middleware never calls the `next` that Koa awaits, the lock is lost after maxHoldMs, though it has answered', async () => {
+  it('[mixed-02] Express in Koa: if Express’s middleware never calls the `next` that Koa awaits, the lock is lost after maxHoldMs, though it has responded', async () => {
     const clock = new ManualClock();
     const answering: RequestHandler = (_, res) => void res.end('answered');
     const contest = await Contest.through(koa3, { locks: { clock, waitMs: Number.POSITIVE_INFINITY } }, (app, work) =>

@@ -82,7 +82,7 @@ describeFrameworks('A proxy below a guard', (framework) => {
   );
 
   it.each(ways)(
-    'A proxy that %s, and whose client leaves, keeps the key for the called service’s work',
+    'A proxy that %s, and whose client disconnects, keeps the key for the called service’s work',
     async (_, proxy) => {
       const contest = await start(proxy);
       await contest.first.receives(/one,/);
@@ -100,7 +100,7 @@ describeFrameworks('A proxy below a guard', (framework) => {
     },
   );
 
-  it('A proxy whose upstream can’t be reached releases its lock with the error’s answer', async () => {
+  it('A proxy whose upstream can’t be reached releases its lock with the error’s response', async () => {
     const contest = await Contest.through(framework, (app, work) =>
       app.route('/first', framework.lockOn('k'), async (call) => {
         await work();

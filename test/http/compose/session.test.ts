@@ -79,7 +79,7 @@ function placed(place: 'above' | 'below', { saved, error }: Placing) {
 describeExpress('A guard beside express-session', (framework) => {
   afterEach(ServerStage.endAll);
 
-  it('With sessions mounted above traceContext, a guard holds until the answer, not until the session is saved', async () => {
+  it('With sessions mounted above traceContext, a guard holds until the response, not until the session is saved', async () => {
     const saved = gate();
     const contest = await Contest.through(framework, { locks: { bare: true } }, placed('above', { saved }));
     await contest.expectHeldUntilGo();
@@ -101,7 +101,7 @@ describeExpress('A guard beside express-session', (framework) => {
     contest.stage.expectOrder('first answers', 'session saved', 'released first k', 'second in');
   });
 
-  it('With sessions mounted below traceContext, a guard holds until the session is saved, though the client has left', async () => {
+  it('With sessions mounted below traceContext, a guard holds until the session is saved, though the client has disconnected', async () => {
     const saved = gate();
     const contest = await Contest.through(framework, { locks: { bare: true } }, placed('below', { saved }));
     contest.go();

@@ -107,7 +107,7 @@ describeStyles('The owner where a pool runs callbacks in the context of its firs
     expect(ids).toEqual(['later', 'later', 'later']);
   });
 
-  it('An unbound pool callback has no owner once the first request is over: a LockScopeError', async () => {
+  it('An unbound pool callback has no owner once the first request has ended: a LockScopeError', async () => {
     const { owner: found } = await later(true, (app, _, pool) =>
       app.route('/later', async (call) => {
         call.send({ owner: await new Promise((resolve) => pool.query(() => resolve(owner()))) });
@@ -145,7 +145,7 @@ describeStyles('The owner in timers and events that outlive or cross requests', 
     expect(answers[0]?.body).toHaveLength(7);
   });
 
-  it('A timer or listener of a request that is over has no owner, though other requests are at work: a LockScopeError', async () => {
+  it('A timer or listener of a request that has ended has no owner, though other requests are at work: a LockScopeError', async () => {
     const [fire, go] = [gate(), gate()];
     const found: Promise<string>[] = [];
     const shared = new EventEmitter();

@@ -151,7 +151,7 @@ describe.each(expresses)('%s: listeners of a request or its response', (_, creat
       expect(names).not.toContain(name);
   });
 
-  it('A listener that is added when the work is over has no owner', async () => {
+  it('A listener that is added when the work has ended has no owner', async () => {
     const seen: unknown[] = [];
     const closed = new EventEmitter();
     const app = traced().use((_req, res) => {
@@ -198,7 +198,7 @@ describe.each(expresses)('%s: listeners of a request or its response', (_, creat
   });
 
   it.each([['request'], ['response'], ['request', 'response']] as const)(
-    'Listeners are bound, too, if an application has an `on` of its own: %s %s',
+    'Listeners are bound, too, if an application has its own `on`: %s %s',
     async (...names) => {
       const app = create();
       const calls = jest.fn();

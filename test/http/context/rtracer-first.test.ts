@@ -12,7 +12,7 @@ watchLeaks();
 describeFrameworks('traceContext below cls-rtracer', (framework) => {
   afterEach(ServerStage.endAll);
 
-  it('traceContext below cls-rtracer’s middleware warns once that it must come first', async () => {
+  it('traceContext below cls-rtracer’s middleware warns once that it must be mounted first', async () => {
     const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
     const state = (globalThis as { [slot: symbol]: { warned: Map<string, unknown> } })[Symbol.for('reenlock')];
     state?.warned.delete('LOCK_RTRACER');

@@ -14,7 +14,7 @@ describeFrameworks('traceContext', (framework) => {
   const { lockOn, traceContext } = framework;
   afterEach(ServerStage.endAll);
 
-  it('A guard without traceContext answers 500 and locks nothing', async () => {
+  it('A guard without traceContext responds with 500 and locks nothing', async () => {
     const stage = await ServerStage.start(framework, { bare: true }, (app, stage) =>
       codeAsBody(app).route('/x', lockOn('k'), () => stage.note('in')),
     );
@@ -23,7 +23,7 @@ describeFrameworks('traceContext', (framework) => {
     expect(stage.journal).toEqual([]);
   });
 
-  it('traceContext without `locks`, beside a `Locks` that nobody configured, is an error and no lock in memory', async () => {
+  it('traceContext without `locks`, alongside a `Locks` that nobody configured, is an error and no lock in memory', async () => {
     const stage = await ServerStage.start(framework, { bare: true }, (app, stage) =>
       codeAsBody(app)
         .use(traceContext())
@@ -132,7 +132,7 @@ describeFrameworks('traceContext', (framework) => {
     await stage.until('lost first k');
   });
 
-  it('The trace id is in an answer whose head is written before its end, unless the handler has set one', async () => {
+  it('The trace id is in a response whose head is written before its end, unless the handler has set one', async () => {
     const stage = await ServerStage.start(framework, (app) =>
       app
         .route('/written', (call) => {
@@ -149,7 +149,7 @@ describeFrameworks('traceContext', (framework) => {
     expect((await stage.get('/own', 'my-trace')).headers['x-trace-id']).toBe('of the handler');
   });
 
-  it('The trace is over, and its signal aborted, once the request was answered', async () => {
+  it('The trace has ended, and its signal aborted, once the request has its response', async () => {
     let trace: ReturnType<typeof currentTrace>;
     const stage = await ServerStage.start(framework, (app) =>
       app.route('/x', (call) => {
@@ -161,7 +161,7 @@ describeFrameworks('traceContext', (framework) => {
     expect([trace?.hasEnded, trace?.signal.aborted]).toEqual([true, true]);
   });
 
-  it('The trace id is in every answer: success, 404, error, and one that names its own headers', async () => {
+  it('The trace id is in every response: success, 404, error, and one that names its own headers', async () => {
     const stage = await ServerStage.start(framework, (app) =>
       app
         .route('/ok', (call) => call.send('ok'))
@@ -186,7 +186,7 @@ describeFrameworks('traceContext', (framework) => {
     expect(answers.at(-1)?.headers['x-own']).toBe('yes');
   });
 
-  it('traceContext below middleware that has begun the answer goes on, without the header', async () => {
+  it('traceContext below middleware that has begun the response goes on, without the header', async () => {
     const begins = framework.middleware((call, next) => {
       call.detach();
       call.res.write('begun, ');
@@ -199,7 +199,7 @@ describeFrameworks('traceContext', (framework) => {
     await stage.free('k');
   });
 
-  it('traceContext below middleware that has answered leaves the answer and its connection alone, and no lock stays held', async () => {
+  it('traceContext below middleware that has responded leaves the response and its connection alone, and no lock stays held', async () => {
     const answers = framework.middleware((call, next) => {
       call.detach();
       call.res.end('answered');

@@ -55,7 +55,7 @@ describeFrameworks('closeServer', (framework) => {
     ['', {}],
     [', by `sendProblem`', { handler: 'problem' } as const],
   ])(
-    'closeServer answers waiters with 503%s, lets holders answer with 200, and ends the connections',
+    'closeServer responds to waiters with 503%s, lets holders respond with 200, and ends the connections',
     async (_, guard) => {
       const { stage, work } = await begin(framework, {}, guard);
       const [holder, waiter] = await contest(stage);
@@ -131,7 +131,7 @@ describe('closeServer', () => {
     ['before', true],
     ['meanwhile', false],
   ])(
-    'closeServer lets an answer that was given %s be sent whole, however slowly its client reads',
+    'closeServer lets a response that was given %s be sent whole, however slowly its client reads',
     async (_, isBefore) => {
       const work = gate();
       const stage = await ServerStage.start(bare, (app, stage) =>
@@ -160,7 +160,7 @@ describe('closeServer', () => {
     },
   );
 
-  it('closeServer answers a request that arrives on a holder’s connection, and then ends it, whatever writes its head', async () => {
+  it('closeServer responds to a request that arrives on a holder’s connection, and then ends it, whatever writes its head', async () => {
     const work = gate();
     const stage = await ServerStage.start(bare, (app, stage) => {
       app.route('/order', bare.lockOn('k'), async (call) => {
@@ -187,7 +187,7 @@ describe('closeServer', () => {
     expect(second).toMatch(/^Connection: close/m);
   });
 
-  it('closeServer takes the lock from a holder after drainMs: the holder is told, and has a second for its answer', async () => {
+  it('closeServer takes the lock from a holder after drainMs: the holder gets the signal, and has a second for its response', async () => {
     const clock = new ManualClock();
     const { stage, work } = await begin(bare, { clock });
     const [holder] = await contest(stage);
@@ -203,7 +203,7 @@ describe('closeServer', () => {
     expect(holder.received).toMatch(/^HTTP\/1.1 503 [\s\S]*lost$/);
   });
 
-  it('closeServer cuts off a request that has not answered a second after drainMs', async () => {
+  it('closeServer cuts off a request that has not responded a second after drainMs', async () => {
     const clock = new ManualClock();
     const { stage, work } = await begin(bare, { clock });
     const [holder, waiter] = await contest(stage);

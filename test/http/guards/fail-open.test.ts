@@ -37,7 +37,7 @@ describeStyles('failOpen', (framework) => {
     await stage.free('k');
   });
 
-  it('failOpen lets a request in after storeTimeoutMs if the store does not answer', async () => {
+  it('failOpen lets a request in after storeTimeoutMs if the store does not reply', async () => {
     const clock = new ManualClock();
     const { stage, store } = await serving(framework, passing, { clock, storeTimeoutMs: 700 });
     store.always('acquire', { kind: 'lostCall' });
@@ -108,7 +108,7 @@ describeStyles('failOpen', (framework) => {
     expect(failedOpen).toEqual([expect.objectContaining({ keys: ['a', 'b'] })]);
   });
 
-  it('failOpen lets no request in before the store has answered for the keys that may be held', async () => {
+  it('failOpen lets no request in before the store has replied for the keys that may be held', async () => {
     const { stage, store } = await serving(framework, passing);
     store.gate('acquire')();
     store.next('acquire', refused);
@@ -236,7 +236,7 @@ describeStyles('failOpen', (framework) => {
     expect([failedOpen.length, stage.count('in')]).toEqual([0, 0]);
   });
 
-  it('failOpen never lets in a request whose client left before the store failed', async () => {
+  it('failOpen never lets in a request whose client disconnected before the store failed', async () => {
     const { stage, store, failedOpen } = await serving(framework, passing);
     const open = gate();
     store.next('acquire', { kind: 'gate', opened: open.then(() => Promise.reject(new Error('read ECONNRESET'))) });

@@ -39,7 +39,7 @@ describeStyles('A guard with a list of keys', (framework) => {
     stage.expectOrder('waiting all b', 'released first b', 'all in');
   });
 
-  it('A guard with a list of keys waits waitMs in all, and then answers 423', async () => {
+  it('A guard with a list of keys waits waitMs in all, and then responds with 423', async () => {
     const clock = new ManualClock();
     const { stage, go, finish } = await serving(framework, { waitMs: 5_000 }, { clock });
     const first = stage.get('/b', 'first');
@@ -60,7 +60,7 @@ describeStyles('A guard with a list of keys', (framework) => {
     expect((await later).status).toBe(200);
   });
 
-  it('A guard whose client leaves while its keys are acquired releases what is granted, and its handler never runs', async () => {
+  it('A guard whose client disconnects while its keys are acquired releases what is granted, and its handler never runs', async () => {
     const { stage, store } = await serving(framework);
     const answer = store.gate('acquire');
     const client = (await stage.connect()).request({ path: '/all', trace: 'all' });

@@ -80,7 +80,7 @@ describeFrameworks('a guard', (framework) => {
     }
   });
 
-  it('A guard takes all of its keys or none: it releases what it got before it answers its refusal', async () => {
+  it('A guard takes all of its keys or none: it releases what it got before it responds with its refusal', async () => {
     const [work, answer] = [gate(), gate()];
     const stage = await ServerStage.start(framework, (app, stage) => {
       app.route('/b', lockOn('b'), async (call) => {
@@ -144,7 +144,7 @@ describeFrameworks('a guard', (framework) => {
     expect([...(maps[0]?.keys() ?? [])]).toEqual(['a']);
   });
 
-  it('A guard leaves its released hold where handlers look for it, and the hold says that it is released', async () => {
+  it('A guard leaves its released hold where handlers look for it, and the hold reports that it is released', async () => {
     const seen: unknown[] = [];
     const see = ({ lock, locks }: Call): unknown =>
       seen.push([lock?.key, lock?.isHeld(), ...[...(locks ?? [])].map(([key, hold]) => [key, hold.isHeld()])]);
@@ -258,7 +258,7 @@ describeFrameworks('a guard', (framework) => {
     expect((await stage.get('/ab')).body).toEqual({ newest: 'b' });
   });
 
-  it('A guard lets one request at a time through to a key, and requests for other keys run beside it', async () => {
+  it('A guard lets one request at a time through to a key, and requests for other keys run alongside it', async () => {
     const all = gate();
     let inside = 0;
     let most = 0;

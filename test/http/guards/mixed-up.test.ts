@@ -37,7 +37,7 @@ const tell: ErrorRequestHandler = (error, _req, res, _next) => {
 
 describe.each(['traceContext', 'lockOn'] as const)('%s of the other framework', (name) => {
   it.each(expresses)(
-    'A middleware of the other framework is an error in %s that says which import to use',
+    'A middleware of the other framework is an error in %s that names the import to use',
     async (_, make) => {
       const app = make();
       app.use(forKoa[name] as unknown as RequestHandler, (_req, res) => void res.send('in'));
@@ -49,7 +49,7 @@ describe.each(['traceContext', 'lockOn'] as const)('%s of the other framework', 
     },
   );
 
-  it('A middleware of the other framework is an error in Koa that says which import to use', async () => {
+  it('A middleware of the other framework is an error in Koa that names the import to use', async () => {
     const app = new Koa();
     const errors: Error[] = [];
     app.on('error', (error) => errors.push(error));
@@ -105,7 +105,7 @@ describe.each(['traceContext', 'lockOn'] as const)('%s of Express or Koa in anot
   });
 });
 
-it('A middleware of Koa that plain Node calls says which import to use', () => {
+it('The error of a middleware of Koa that plain Node calls names the import to use', () => {
   const req = new IncomingMessage(new Socket());
   for (const middleware of [forKoa.traceContext, forKoa.lockOn]) {
     expect(() => Reflect.apply(middleware, undefined, [req, new ServerResponse(req), () => {}])).toThrow(
@@ -221,11 +221,11 @@ describe.each([
   });
 });
 
-describe('sendProblem in place of error middleware', () => {
+describe('sendProblem instead of error middleware', () => {
   const own = new Error('own trouble');
   const refused = new LockKeyError('Expected a key');
 
-  it('sendProblem in place of error middleware passes other errors on to Express', async () => {
+  it('sendProblem instead of error middleware passes other errors on to Express', async () => {
     for (const [error, expected] of [
       [own, { status: 500, text: 'Error: own trouble' }],
       [refused, { status: 400, text: expect.stringContaining('"detail":"Expected a key"') }],
@@ -237,7 +237,7 @@ describe('sendProblem in place of error middleware', () => {
     }
   });
 
-  it('sendProblem in place of error middleware passes other errors on to Koa', async () => {
+  it('sendProblem instead of error middleware passes other errors on to Koa', async () => {
     for (const [error, status] of [
       [own, 500],
       [refused, 400],

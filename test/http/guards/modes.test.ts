@@ -69,7 +69,7 @@ describeStyles('A guard with mode `read`', (framework) => {
     await stage.free('k');
   });
 
-  it('A read guard before a write guard makes the only reader the writer, and answers 409 if others read', async () => {
+  it('A read guard before a write guard makes the only reader the writer, and responds with 409 if others read', async () => {
     const go = gate();
     const stage = await ServerStage.start(framework, (app, stage) =>
       app
@@ -123,7 +123,7 @@ describeStyles('A guard with `permits`', (framework) => {
     await stage.free('k');
   });
 
-  it('Guards with different numbers of permits let in as many requests as the least number says', async () => {
+  it('Guards with different numbers of permits let in as many requests as the least number', async () => {
     const go = gate();
     const stage = await ServerStage.start(framework, (app, stage) =>
       app

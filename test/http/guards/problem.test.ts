@@ -194,7 +194,7 @@ describeFrameworks('a guard’s refusal', (framework) => {
   }
 
   describe.each(['production', 'development'])('with NODE_ENV=%s', (environment) => {
-    it.each(byCode)('A refusal of %s tells its client only what is meant for the client', async (_, refusal) => {
+    it.each(byCode)('A refusal of %s shows its client only the part that is meant for it', async (_, refusal) => {
       const { status, message, isOneLine } = refusal;
       const { text } = await refused(refusal, {}, environment);
       const { adapter } = framework;
@@ -225,7 +225,7 @@ describeFrameworks('a guard’s refusal', (framework) => {
   it.each([
     [409, 'Conflict'],
     [499, 'Refused'],
-  ])('A refusal with a status of its own is the problem of that status, %i', async (status, title) => {
+  ])('A refusal with its own status is the problem of that status, %i', async (status, title) => {
     const refusal = { ...refusals[0]!, status };
     const { text } = await refused(refusal, { handler: 'problem', statusCode: status }, 'production');
     expect(JSON.parse(text)).toMatchObject({ title, status, code: 'ERR_LOCK_TIMEOUT' });
@@ -296,7 +296,7 @@ describeFrameworks('a guard’s refusal', (framework) => {
     });
   }
 
-  it('A refusal after the answer has begun goes to the error handler, and is not written into that answer', async () => {
+  it('A refusal after the response has begun goes to the error handler, and is not written into that response', async () => {
     const begin = framework.middleware(({ res }, next) => {
       res.writeHead(200, { 'Content-Type': 'text/plain' }).write('begun');
       return next();

@@ -48,7 +48,7 @@ describeStyles('a guard on Redis', (framework) => {
     });
   }
 
-  it('A guard on Redis excludes the requests of two servers from each other, and hands over with the answer', async () => {
+  it('A guard on Redis excludes the requests of two servers from each other, and hands over with the response', async () => {
     const work = gate();
     const [one, two] = [await serve(work), await serve(work)];
     const first = one.get('/first', 'first');
@@ -97,7 +97,7 @@ describeStyles('a guard on Redis', (framework) => {
     },
   );
 
-  it('A guard on Redis keeps the hold of a client that hung up until its handler’s late answer', async () => {
+  it('A guard on Redis keeps the hold of a client that hung up until its handler’s late response', async () => {
     const work = gate();
     const [one, two] = [await serve(work), await serve(work)];
     const first = (await one.connect()).request({ path: '/first', trace: 'first' });
@@ -112,7 +112,7 @@ describeStyles('a guard on Redis', (framework) => {
     await one.until('released first k');
   });
 
-  it('A guard on Redis releases if the handler fails, and answers a refusal with 423 and Retry-After', async () => {
+  it('A guard on Redis releases if the handler fails, and responds to a refusal with 423 and Retry-After', async () => {
     const work = gate();
     const one = await serve(work, (app) =>
       app
@@ -132,7 +132,7 @@ describeStyles('a guard on Redis', (framework) => {
     await first;
   });
 
-  it('A guard answers 503, names no server, and runs no handler while Redis is down', async () => {
+  it('A guard responds with 503, names no server, and runs no handler while Redis is down', async () => {
     const log = jest.spyOn(console, 'error').mockImplementation(() => {});
     const one = await serve(gate(), (app) => app.inProduction());
     await redis.kill();

@@ -61,13 +61,13 @@ describeFrameworks('a refusal', (framework) => {
     expectNothingTold(JSON.stringify(body));
   });
 
-  it('A refusal is answered with the status of its guard', async () => {
+  it('The response to a refusal has the status of its guard', async () => {
     const { status, headers } = await refused(framework, { statusCode: 409 });
     expect(status).toBe(409);
     expect(headers['retry-after']).toMatch(/^[1-9]\d*$/);
   });
 
-  it('A refusal is answered by the guard’s own handler, which gets the error', async () => {
+  it('The guard’s own handler responds to a refusal, and gets the error', async () => {
     const { status, headers, body } = await refused(framework, {
       handler: (error, call) => call.send({ own: error.code, key: error.key }, 503),
     });
@@ -158,7 +158,7 @@ describeFrameworks('a refusal', (framework) => {
     await closing;
   });
 
-  it('A refusal deep in a service is answered as one of a guard', async () => {
+  it('The response to a refusal deep in a service is that of a guard', async () => {
     const { stage, go } = await holding(
       framework,
       {},

@@ -144,7 +144,7 @@ describe.each(Object.entries(applications))('The names `lock` and `locks` on the
     await locks.close();
   });
 
-  it('A `holdName` moves the holds to names that the application has chosen, beside its own, without a warning', async () => {
+  it('A `holdName` moves the holds to names that the application has chosen, alongside its own, without a warning', async () => {
     const locks = createLocks();
     const own = { lock: 'door', locks: ['door'] };
     const seen: Seen[] = [];

@@ -231,7 +231,7 @@ describeStyles('An event stream', (framework) => {
     complain.mockRestore();
   });
 
-  it('An event stream whose client leaves before it begins gets no warning', async () => {
+  it('An event stream whose client disconnects before it begins gets no warning', async () => {
     const stage: ServerStage = await start({}, async (call) => {
       call.res.setHeader('Content-Type', 'text/event-stream');
       stage.note('first in');

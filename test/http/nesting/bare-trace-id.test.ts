@@ -145,7 +145,7 @@ describeServices('Two holds under one bare trace id', (start) => {
     expect(warnings()).toEqual([]);
   });
 
-  it('A nested call by a bare trace id can’t be told from a request at the same time, and is said to overlap', async () => {
+  it('A nested call by a bare trace id looks like a request at the same time, and is reported as an overlap', async () => {
     const { caller, entered } = await pairOf(start, 'owner');
     await called(caller, '/x');
     expect(entered.map(({ isOverlap }) => isOverlap)).toEqual([true]);

@@ -70,7 +70,7 @@ describeStyles('Listeners of a request or its response, and its branches', (fram
     expect(seen).toEqual([true, true]);
   });
 
-  it('A listener that is added beside all branches enters nothing that they hold', async () => {
+  it('A listener that is added alongside all branches enters nothing that they hold', async () => {
     let seen: unknown;
     await drawn(async (call, draw) => {
       const listening = seenIn(call, () => canEnter('ours'));
@@ -82,7 +82,7 @@ describeStyles('Listeners of a request or its response, and its branches', (fram
     expect(seen).toEqual([false, false]);
   });
 
-  it('A listener of `finish` that a branch added runs in it, though it is over', async () => {
+  it('A listener of `finish` that a branch added runs in it, though it has ended', async () => {
     const finished = new EventEmitter();
     const stage = await ServerStage.start(framework, (app) =>
       app.route('/x', async (call) => {

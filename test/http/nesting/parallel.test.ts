@@ -154,7 +154,7 @@ describeServices('Work that one request does at once', (start) => {
     expect(uses.value).toBe(4);
   });
 
-  it('A loader’s batch does not enter what another branch than its own holds, and its error says so', async () => {
+  it('A loader’s batch does not enter what another branch than its own holds, and its error names that', async () => {
     const loader = new Loader((keys) => lock.run('k', async () => keys, { waitMs: 20 }));
     const answer = await answerOf<{ first: string; second: string }>('/guarded', async (call) => {
       const failed = (error: Error): string => error.message;

@@ -103,7 +103,7 @@ describe.each(stages)('A response that is written in parts, on %s (%s)', (protoc
   afterEach(ServerStage.endAll);
 
   it.each(hangups)(
-    '[http2-gone-05] A handler that goes on writing after its client has left by %s keeps its hold until its end',
+    '[http2-gone-05] A handler that goes on writing after its client has disconnected by %s keeps its hold until its end',
     async (_, hangUp) => {
       const work = gate();
       const contest = await startHttp2(framework, protocol, async (call, stage) => {

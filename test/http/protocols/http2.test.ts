@@ -19,7 +19,7 @@ describe.each(stages)('%s (%s)', (protocol, _, framework) => {
 
   const start = (...how: OptionsFirst<ContestOptions, FirstHandler>) => startHttp2(framework, protocol, ...how);
 
-  it('[http2-01] The lock goes to the next request when the handler answers, not earlier', async () => {
+  it('[http2-01] The lock goes to the next request when the handler responds, not earlier', async () => {
     const work = gate();
     const contest = await start(async (call, stage) => {
       stage.note('first works');
@@ -67,7 +67,7 @@ describe.each(stages)('%s (%s)', (protocol, _, framework) => {
   });
 
   it.each(hangups)(
-    '[http2-03] A handler whose client hangs up by %s keeps its hold, is told, and may acquire until its late answer',
+    '[http2-03] A handler whose client hangs up by %s keeps its hold, gets the signal, and may acquire until its late response',
     async (_, hangUp) => {
       const clock = new ManualClock();
       const work = gate();
@@ -89,7 +89,7 @@ describe.each(stages)('%s (%s)', (protocol, _, framework) => {
     },
   );
 
-  it(`[http2-04] A handler that returns without an answer after its client has left ${framework.endsResponses ? 'ends its hold' : 'loses its hold after abortGraceMs'}`, async () => {
+  it(`[http2-04] A handler that returns without a response after its client has disconnected ${framework.endsResponses ? 'ends its hold' : 'loses its hold after abortGraceMs'}`, async () => {
     const clock = new ManualClock();
     const contest = await start(
       {
@@ -156,7 +156,7 @@ describe.each(stages)('%s (%s)', (protocol, _, framework) => {
   ];
 
   it.each(pastTheResponse)(
-    '[http2-07] A handler that answers by its stream’s %s releases the lock',
+    '[http2-07] A handler that responds by its stream’s %s releases the lock',
     async (_, answer) => {
       const contest = await start((call) => {
         call.detach();
@@ -174,7 +174,7 @@ describe.each(stages)('%s (%s)', (protocol, _, framework) => {
     ['GET', 205],
     ['GET', 304],
   ])(
-    '[http2-08] A handler that works on after the head of an answer without a body keeps the lock: %s, %i',
+    '[http2-08] A handler that works on after the head of a response without a body keeps the lock: %s, %i',
     async (method, status) => {
       const work = gate();
       const stage = await ServerStage.start(framework, { protocol }, (app, stage) =>
@@ -198,7 +198,7 @@ describe.each(stages)('%s (%s)', (protocol, _, framework) => {
     ['HEAD', 200],
     ['GET', 204],
   ])(
-    '[http2-09] A handler that never ends an answer without a body loses its hold after abortGraceMs: %s, %i',
+    '[http2-09] A handler that never ends a response without a body loses its hold after abortGraceMs: %s, %i',
     async (method, status) => {
       const clock = new ManualClock();
       const stage = await ServerStage.start(framework, { protocol, clock }, (app) =>

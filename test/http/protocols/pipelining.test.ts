@@ -114,7 +114,7 @@ describeStyles('Requests that are pipelined on one connection', (framework) => {
   );
 
   it.each(hangups)(
-    '[pipelining-05] If pipelined requests are aborted (%s) after an answer that is queued behind another, nothing stays held',
+    '[pipelining-05] If pipelined requests are aborted (%s) after a response that is queued behind another, nothing stays held',
     async (how) => {
       const work = gate();
       const stage = await ServerStage.start(framework, (app, stage) =>
@@ -211,7 +211,7 @@ describeStyles('Requests that are pipelined on one connection', (framework) => {
     expect(stage.journal.filter((line) => line.startsWith('lost'))).toEqual([]);
   });
 
-  it('[pipelining-08] If `Connection: close` of an earlier answer cuts off pipelined requests, a running handler keeps its hold until its end', async () => {
+  it('[pipelining-08] If `Connection: close` of an earlier response cuts off pipelined requests, a running handler keeps its hold until its end', async () => {
     const work = gate();
     const stage = await ServerStage.start(framework, (app, stage) =>
       app

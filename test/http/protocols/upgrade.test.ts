@@ -131,7 +131,7 @@ describe('A listener for `upgrade`, with traceContext and a guard by hand', () =
     await tunnel.expectHandedOn();
   });
 
-  it('An upgrade listener that destroys the connection because its client has left keeps the lock until its end', async () => {
+  it('An upgrade listener that destroys the connection because its client has disconnected keeps the lock until its end', async () => {
     const done = gate();
     const tunnel = await Tunnel.start(
       'upgrade',
@@ -147,7 +147,7 @@ describe('A listener for `upgrade`, with traceContext and a guard by hand', () =
     await tunnel.expectHandedOn();
   });
 
-  it('[upgrade-04] An upgrade listener that does neither keeps the lock until abortGraceMs after its client has left', async () => {
+  it('[upgrade-04] An upgrade listener that does neither keeps the lock until abortGraceMs after its client has disconnected', async () => {
     const clock = new ManualClock();
     const options = { clock, waitMs: Number.POSITIVE_INFINITY };
     const tunnel = await Tunnel.start(
@@ -167,7 +167,7 @@ describe('A listener for `upgrade`, with traceContext and a guard by hand', () =
     tunnel.stage.expectOrder('first in', 'lost first k', 'second in');
   });
 
-  it('[upgrade-05] An upgrade request leaves the queue when its client leaves', async () => {
+  it('[upgrade-05] An upgrade request leaves the queue when its client disconnects', async () => {
     const work = gate();
     const stage = await ServerStage.start(bare, (app, stage) => {
       stage.server.on('upgrade', (req: IncomingMessage, socket: Duplex) => {
@@ -196,7 +196,7 @@ describe('A listener for `upgrade`, with traceContext and a guard by hand', () =
 describeFrameworks('A guarded route and the Upgrade header', (framework) => {
   afterEach(ServerStage.endAll);
 
-  it('[upgrade-06] A guarded route answers a request with an Upgrade header that no listener takes, and releases its lock then', async () => {
+  it('[upgrade-06] A guarded route responds to a request with an Upgrade header that no listener takes, and releases its lock then', async () => {
     const work = gate();
     const contest = await Contest.opened(
       framework,
@@ -210,7 +210,7 @@ describeFrameworks('A guarded route and the Upgrade header', (framework) => {
   });
 
   it.each(['by Node', 'by a listener for `checkContinue`'])(
-    '[upgrade-07] A guarded route whose client expects `100 Continue`, sent %s, keeps its lock until the answer',
+    '[upgrade-07] A guarded route whose client expects `100 Continue`, sent %s, keeps its lock until the response',
     async (how) => {
       const contest = await Contest.opened(
         framework,

@@ -11,7 +11,7 @@ watchLeaks();
 describeFrameworks('A request that goes on after its answer', (framework) => {
   afterEach(ServerStage.endAll);
 
-  it('[after-answer-01] The lock is released after work that is given to waitUntil synchronously after the answer', async () => {
+  it('[after-answer-01] The lock is released after work that is given to waitUntil synchronously after the response', async () => {
     const work = gate();
     let trace: ReturnType<typeof currentTrace>;
     const contest = await Contest.start(framework, (call, stage) => {
@@ -42,7 +42,7 @@ describeFrameworks('A request that goes on after its answer', (framework) => {
     contest.stage.expectOrder('LOCK_WAIT_UNTIL', 'second in');
   });
 
-  it(`[after-answer-03] The lock is released ${framework.awaitsHandlers ? 'only after' : 'before'} work that goes on after the answer`, async () => {
+  it(`[after-answer-03] The lock is released ${framework.awaitsHandlers ? 'only after' : 'before'} work that goes on after the response`, async () => {
     const work = gate();
     const contest = await Contest.start(framework, async (call, stage) => {
       call.detach();
@@ -88,7 +88,7 @@ describeFrameworks('A request that goes on after its answer', (framework) => {
       expect(contest.stage.journal).not.toContain('lost first k');
     });
   } else {
-    it('[after-answer-05] The lock is released before the handler has ended if a time limit answers in its place', async () => {
+    it('[after-answer-05] The lock is released before the handler has ended if a time limit responds in its place', async () => {
       const work = gate();
       const contest = await Contest.start(framework, async (call, stage) => {
         setImmediate(() => call.res.end('first, but late'));

@@ -14,7 +14,7 @@ import { watchLeaks } from '../../support/processes/leaks.ts';
 watchLeaks();
 
 describe.each(expresses)('A request that is answered while its guard waits (%s)', (_, express) => {
-  it('[answered-meanwhile-01] A request that is answered while its guard waits keeps its whole answer, and its handler never runs', async () => {
+  it('[answered-meanwhile-01] A request that is answered while its guard waits keeps its whole response, and its handler never runs', async () => {
     const locks = createLocks();
     const answered = gate();
     const holder = runInTrace(
@@ -79,7 +79,7 @@ describe.each(expresses)('A request that is answered while its guard waits (%s)'
 describeFrameworks('A request that a timer answers while its guard waits', (framework) => {
   afterEach(ServerStage.endAll);
 
-  it('[answered-meanwhile-03] A request that a timer answers while its guard waits never runs its handler, and leaves the key free', async () => {
+  it('[answered-meanwhile-03] A request to which a timer responds while its guard waits never runs its handler, and leaves the key free', async () => {
     const work = gate();
     const waiting: Call[] = [];
     const stage = await ServerStage.start(framework, (app, stage) => {

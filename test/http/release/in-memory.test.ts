@@ -57,7 +57,7 @@ describe.each(expresses)('%s, with locks in memory', (_, create) => {
     expect((await store.inspect('k')).holds).toEqual([]);
   });
 
-  it('An acquire right after the answer is refused, since the request is over', async () => {
+  it('An acquire right after the response is refused, since the request has ended', async () => {
     await runInTrace(() => lock.run('warm', () => undefined), { locks });
     const told: unknown[] = [];
     const app = traced().get('/', async (_req, res) => {

@@ -25,7 +25,7 @@ describeStyles('An answer that nothing ends', (framework) => {
   ];
 
   it.each(unended)(
-    '[late-01] An answer that never ends, %s, keeps the lock until abortGraceMs after its client has left',
+    '[late-01] A response that never ends, %s, keeps the lock until abortGraceMs after its client has disconnected',
     async (_, answer) => {
       const clock = new ManualClock();
       const contest = await Contest.start(framework, { locks: { clock, waitMs } }, (call) => {
@@ -47,7 +47,7 @@ describeStyles('An answer that nothing ends', (framework) => {
     },
   );
 
-  it('[late-02] An answer whose source fails unnoticed keeps the lock until its client has left', async () => {
+  it('[late-02] A response whose source fails unnoticed keeps the lock until its client has disconnected', async () => {
     const clock = new ManualClock();
     const source = new PassThrough().on('error', () => {});
     const contest = await Contest.start(framework, { locks: { clock, waitMs } }, (call) => {
@@ -96,7 +96,7 @@ describeStyles('An answer that nothing ends', (framework) => {
 
   // Fastify destroys such a response, and ends it.
   if (framework.style === 'callback' && framework.adapter !== 'fastify') {
-    it('[late-04] An answer that fails in the middle when its client has left keeps the lock until abortGraceMs after that', async () => {
+    it('[late-04] A response that fails in the middle when its client has disconnected keeps the lock until abortGraceMs after that', async () => {
       const clock = new ManualClock();
       const contest = await Contest.start(framework, { locks: { clock, waitMs } }, async (call, stage) => {
         call.res.write('half');
@@ -114,7 +114,7 @@ describeStyles('An answer that nothing ends', (framework) => {
       await contest.expectHandedOn();
     });
 
-    it('[late-05] An answer whose compression never ends when its client leaves keeps the lock until abortGraceMs after that', async () => {
+    it('[late-05] A response whose compression never ends when its client disconnects keeps the lock until abortGraceMs after that', async () => {
       const clock = new ManualClock();
       const compress = compression({ level: 0 });
       const contest = await Contest.opened(

@@ -15,7 +15,7 @@ describeFrameworks('A guard releases its lock', (framework) => {
   afterEach(ServerStage.endAll);
 
   it.each<Protocol>(['HTTP/1.1', 'HTTPS'])(
-    '[release-01] The lock is released when the handler answers, not earlier (%s)',
+    '[release-01] The lock is released when the handler responds, not earlier (%s)',
     async (protocol) => {
       const work = gate();
       const contest = await Contest.start(framework, { locks: { protocol } }, async (call, stage) => {
@@ -69,7 +69,7 @@ describeFrameworks('A guard releases its lock', (framework) => {
     await contest.first.receives(new RegExp(`^HTTP/1.1 ${status} `));
   });
 
-  it('[release-04] The lock is released when the handler fails after a part of its answer was sent', async () => {
+  it('[release-04] The lock is released when the handler fails after a part of its response was sent', async () => {
     const fail = gate();
     const contest = await Contest.start(framework, async (call) => {
       call.detach();
@@ -83,7 +83,7 @@ describeFrameworks('A guard releases its lock', (framework) => {
   });
 
   if (!framework.answersRejections) {
-    it('[release-05] The lock is released abortGraceMs after the client has left if the handler rejects and nothing answers', async () => {
+    it('[release-05] The lock is released abortGraceMs after the client has disconnected if the handler rejects and nothing responds', async () => {
       const clock = new ManualClock();
       const contest = await Contest.start(
         framework,
@@ -107,7 +107,7 @@ describeFrameworks('A guard releases its lock', (framework) => {
     });
   }
 
-  it('[release-06] The lock is released once if the handler answers twice', async () => {
+  it('[release-06] The lock is released once if the handler responds twice', async () => {
     const contest = await Contest.start(framework, (call) => {
       call.detach();
       call.res.end('once');
@@ -135,7 +135,7 @@ describeFrameworks('A guard releases its lock', (framework) => {
     },
   );
 
-  it('[release-07] The lock is released once if the handler answers twice in the framework’s way', async () => {
+  it('[release-07] The lock is released once if the handler responds twice in the framework’s way', async () => {
     const contest = await Contest.start(framework, (call) => {
       call.send('once');
       call.send('twice');
@@ -158,7 +158,7 @@ describeFrameworks('A guard releases its lock', (framework) => {
     await contest.first.receives(/late/);
   });
 
-  it('[release-09] A handler that does not answer loses the lock after maxHoldMs: its signal and the event `lost` tell it', async () => {
+  it('[release-09] A handler that does not respond loses the lock after maxHoldMs, with its signal and the event `lost`', async () => {
     const clock = new ManualClock();
     const end = gate();
     const contest = await Contest.start(
@@ -224,7 +224,7 @@ describeFrameworks('A guard releases its lock', (framework) => {
     contest.stage.expectOrder('released first brief', 'first answers', 'released first other', 'released first k');
   });
 
-  it('[release-13] The lock is released with the 404 if no handler answers', async () => {
+  it('[release-13] The lock is released with the 404 if no handler responds', async () => {
     const contest = await Contest.start(framework, (call) => {
       if (framework.style === 'callback') call.fail(undefined);
     });

@@ -24,7 +24,7 @@ describeFrameworks('A large or streamed answer', (framework) => {
   afterAll(() => rmSync(dir, { recursive: true }));
   afterEach(ServerStage.endAll);
 
-  it('[streams-01] An answer that is piped keeps the lock until its source has ended', async () => {
+  it('[streams-01] A response that is piped keeps the lock until its source has ended', async () => {
     const source = new PassThrough();
     const contest = await Contest.start(framework, (call) => call.stream(source));
     contest.go();
@@ -36,7 +36,7 @@ describeFrameworks('A large or streamed answer', (framework) => {
     await contest.first.receives(/two\./);
   });
 
-  it('[streams-02] An answer that is written by hand keeps the lock until it is ended', async () => {
+  it('[streams-02] A response that is written by hand keeps the lock until it is ended', async () => {
     const rest = gate();
     const contest = await Contest.start(framework, (call) => {
       call.detach();
@@ -48,7 +48,7 @@ describeFrameworks('A large or streamed answer', (framework) => {
     await contest.expectHeldUntil(rest);
   });
 
-  it('[streams-03] An answer does not keep the lock while a slow client reads it', async () => {
+  it('[streams-03] A response does not keep the lock while a slow client reads it', async () => {
     const contest = await Contest.start(framework, (call) => call.send(Buffer.alloc(largeBytes)));
     contest.first.pause();
     contest.go();
@@ -56,7 +56,7 @@ describeFrameworks('A large or streamed answer', (framework) => {
     expect(contest.first.received.length).toBeLessThan(largeBytes);
   });
 
-  it('[streams-04] With releaseOn `close`, an answer keeps the lock while a slow client reads it', async () => {
+  it('[streams-04] With releaseOn `close`, a response keeps the lock while a slow client reads it', async () => {
     const contest = await Contest.start(framework, { guard: { releaseOn: 'close' } }, (call, stage) => {
       call.detach();
       call.res.end(Buffer.alloc(largeBytes), () => stage.note('first is sent'));
@@ -71,7 +71,7 @@ describeFrameworks('A large or streamed answer', (framework) => {
     contest.stage.expectOrder('first answers', 'first is sent', 'second in');
   });
 
-  it('[streams-05] With releaseOn `close`, an answer releases the lock when a slow client leaves', async () => {
+  it('[streams-05] With releaseOn `close`, a response releases the lock when a slow client disconnects', async () => {
     const contest = await Contest.start(
       framework,
       {
@@ -109,7 +109,7 @@ describeFrameworks('A large or streamed answer', (framework) => {
   const cases = piped.flatMap(([name, handler]) => hangups.map((how) => [name, how, handler] as const));
 
   it.each(cases)(
-    '[streams-06] An answer by %s releases the lock when the client hangs up in the middle (%s)',
+    '[streams-06] A response by %s releases the lock when the client hangs up in the middle (%s)',
     async (_, how, handler) => {
       const contest = await Contest.start(framework, handler);
       contest.go();
@@ -122,7 +122,7 @@ describeFrameworks('A large or streamed answer', (framework) => {
   );
 
   it.each(piped)(
-    '[streams-07] An answer by %s that begins after the client has left releases the lock',
+    '[streams-07] A response by %s that begins after the client has disconnected releases the lock',
     async (_, handler) => {
       const contest = await Contest.start(framework, async (call, stage) => {
         await clientLeaves(stage);
@@ -140,7 +140,7 @@ describeFrameworks('A large or streamed answer', (framework) => {
     },
   );
 
-  it('[streams-08] An answer that is piped in part keeps the lock until its end, though the client has left', async () => {
+  it('[streams-08] A response that is piped in part keeps the lock until its end, though the client has disconnected', async () => {
     const rest = gate();
     const contest = await Contest.start(framework, (call, stage) =>
       detached(call, async () => {
@@ -159,7 +159,7 @@ describeFrameworks('A large or streamed answer', (framework) => {
     contest.stage.expectOrder('first ends', 'second in');
   });
 
-  it('An answer that is piped in part keeps the lock until its end, though its source ended as the client left', async () => {
+  it('A response that is piped in part keeps the lock until its end, though its source ended as the client disconnected', async () => {
     const rest = gate();
     const contest = await Contest.start(framework, (call, stage) =>
       detached(call, async () => {
@@ -182,7 +182,7 @@ describeFrameworks('A large or streamed answer', (framework) => {
     contest.stage.expectOrder('source ends', 'first is cut off', 'second in');
   });
 
-  it(`[streams-09] A piped answer ${framework.awaitsHandlers ? 'keeps' : 'does not keep'} the lock for other work of its handler once the client has left`, async () => {
+  it(`[streams-09] A piped answer ${framework.awaitsHandlers ? 'keeps' : 'does not keep'} the lock for other work of its handler once the client has disconnected`, async () => {
     const work = gate();
     const contest = await Contest.start(framework, (call) =>
       detached(call, async () => {
@@ -201,7 +201,7 @@ describeFrameworks('A large or streamed answer', (framework) => {
     await contest.expectHandedOn();
   });
 
-  it('[streams-10] An answer that is piped and then unpiped keeps the lock until its end, though the client has left', async () => {
+  it('[streams-10] A response that is piped and then unpiped keeps the lock until its end, though the client has disconnected', async () => {
     const stage = await ServerStage.start(framework, (app, stage) =>
       app.route('/:id', framework.lockOn('k'), async (call) => {
         stage.note(`${call.params.id} in`);
@@ -229,7 +229,7 @@ describeFrameworks('A large or streamed answer', (framework) => {
   });
 
   it.each(hangups)(
-    '[streams-11] An answer whose source is idle releases the lock when the client hangs up (%s)',
+    '[streams-11] A response whose source is idle releases the lock when the client hangs up (%s)',
     async (how) => {
       const source = new PassThrough();
       const contest = await Contest.start(framework, (call) => call.stream(source));
@@ -243,7 +243,7 @@ describeFrameworks('A large or streamed answer', (framework) => {
     },
   );
 
-  it('[streams-12] An answer whose source fails in the middle releases the lock', async () => {
+  it('[streams-12] A response whose source fails in the middle releases the lock', async () => {
     const source = new PassThrough();
     const contest = await Contest.start(framework, (call) => {
       source.on('error', (error) => {

@@ -108,8 +108,8 @@ describe('CasStore', () => {
     });
   });
 
-  describe('A server that does not answer', () => {
-    it('If the server does not answer a read, nothing is applied, and nothing is written when it answers late', async () => {
+  describe('A server that does not respond', () => {
+    it('If the server does not reply to a read, nothing is applied, and nothing is written when it replies late', async () => {
       const answered = gate();
       adapter.after = () => answered;
       const reply = stage.deafProcess().line().ask();
@@ -120,7 +120,7 @@ describe('CasStore', () => {
       expect(adapter.names).toEqual(['read']);
     });
 
-    it('If the server does not answer a write, the outcome is unknown, and the calls behind it go on', async () => {
+    it('If the server does not reply to a write, the outcome is unknown, and the calls behind it go on', async () => {
       adapter.before = (operation) => (operation === 'create' ? new Promise(() => {}) : undefined);
       const line = stage.deafProcess().line();
       const asked = expect(line.ask()).rejects.toMatchObject({ outcome: 'unknown' });

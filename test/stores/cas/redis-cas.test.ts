@@ -235,7 +235,7 @@ describe('RedisCas', () => {
     expect(clock.timerCount).toBe(0);
   });
 
-  it('A server that stopped answering does not occupy a connection for ever', async () => {
+  it('A server that stopped replying does not occupy a connection for ever', async () => {
     await stage.client.set('k', 'one');
     await adapter.replace('k', 'one', 'two', ttlMs);
     const duplicate = jest.spyOn(client, 'duplicate');

@@ -26,7 +26,7 @@ describe('The channel of PostgresStore', () => {
     expect(await stage.listeners()).toEqual([]);
   });
 
-  it('One connection beside the pool serves all processes, and the pool keeps all of its own', async () => {
+  it('One connection alongside the pool serves all processes, and the pool keeps all of its own', async () => {
     const pool = stage.connect({ max: 1 });
     stage.store = stage.storeOf({ pool });
     const [one] = [await stage.process(), await stage.process()];
@@ -35,7 +35,7 @@ describe('The channel of PostgresStore', () => {
     expect(await one.heard()).toEqual([]);
   });
 
-  it('The channel connects as the pool does, with its password, and under a name of its own', async () => {
+  it('The channel connects as the pool does, with its password, and under its own name', async () => {
     await stage.pool.query(`DROP ROLE IF EXISTS clerk`);
     await stage.pool.query(`CREATE ROLE clerk LOGIN SUPERUSER PASSWORD 's3cret'`);
     const { rows } = await stage.pool.query<{ hba_file: string }>('SHOW hba_file');
@@ -203,7 +203,7 @@ describe('The channel of PostgresStore', () => {
     await proxy.stop();
   });
 
-  it('The channel stays on a connection whose pings are answered', async () => {
+  it('The channel stays on a connection whose pings get replies', async () => {
     const clock = new ManualClock();
     const proxy = await TcpProxy.start(stage.server.port, 'any');
     const { channel, stream } = channelOver(proxy, clock);
@@ -244,7 +244,7 @@ describe('The channel of PostgresStore', () => {
     return { channel: new PostgresChannel(host, 'reenlock', 60_000, clock), stream: new Stream() };
   }
 
-  it('The channel gives up on a server that does not answer, and leaves nothing', async () => {
+  it('The channel gives up on a server that does not respond, and leaves nothing', async () => {
     const proxy = await TcpProxy.start(stage.server.port, 'any');
     proxy.halfOpen();
     const store = stage.storeOf({ listen: urlOf(proxy.port), timeoutMs: 100 });

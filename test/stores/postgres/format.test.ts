@@ -51,7 +51,7 @@ describe('What is stored in PostgreSQL as format 1', () => {
     },
   );
 
-  it('A release that was remembered is answered again', async () => {
+  it('A release that was remembered gets its reply again', async () => {
     const [hold] = stored.find(([id]) => id === 'detached')?.[1].holds ?? [];
     const line = stage.deafProcess().line('owner-1', { id: 'detached', holdId: 'hold-1' });
     expect(await line.ask()).toMatchObject({ status: 'cancelled' });

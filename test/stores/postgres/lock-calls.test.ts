@@ -142,7 +142,7 @@ describe('Calls on locks', () => {
     expect(pool.waiting).toHaveLength(1);
   });
 
-  it('Calls leave nothing of a lock in memory when they are over', async () => {
+  it('Calls leave nothing of a lock in memory when they have ended', async () => {
     const { clock, pool, ask } = setUp();
     for (const fence of [1, 2]) {
       const outcome = ask('a', fence);

@@ -138,7 +138,7 @@ describe('The schema of PostgresStore', () => {
     expect(() => new PostgresStore(given as never)).toThrow(message);
   });
 
-  it('A sweep removes rows that are over, and nothing else', async () => {
+  it('A sweep removes rows that have ended, and nothing else', async () => {
     const process = stage.deafProcess();
     const [kept, over] = [process.line(), process.line(undefined, { id: 'over' })];
     await kept.hold();

@@ -40,7 +40,7 @@ describe('PostgresStore behind PgBouncer', () => {
     for (const end of ends) await end();
   });
 
-  it('In transaction mode, polls serve waiters of several processes, and none is passed over', async () => {
+  it('In transaction mode, polls serve waiters of several processes, and none is skipped', async () => {
     await begin('transaction');
     const stores = [1, 2].map(() => stage.storeOf({ pool }));
     // What asks before that is known is passed over until it polls.
@@ -81,7 +81,7 @@ describe('PostgresStore behind PgBouncer', () => {
     await end();
   });
 
-  it('With a `listen` that bypasses PgBouncer, grants come by message, and a dead process is passed over', async () => {
+  it('With a `listen` that bypasses PgBouncer, grants come by message, and a dead process is skipped', async () => {
     await begin('transaction');
     stage.store = stage.storeOf({ pool, listen: stage.server.url });
     const [one, two] = [await stage.process(), await stage.process()];
@@ -94,7 +94,7 @@ describe('PostgresStore behind PgBouncer', () => {
     expect((await stage.order()).waiters).toEqual([dead.holdId]);
   });
 
-  it('A process that polls waits beside one that listens, each in its turn', async () => {
+  it('A process that polls waits alongside one that listens, each in its turn', async () => {
     await begin('transaction');
     const polling = stage.storeOf({ pool, listen: false });
     const [one, two] = [await stage.process(), await stage.process()];

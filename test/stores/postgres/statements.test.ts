@@ -54,7 +54,7 @@ describe('a statement', () => {
     expect(clock.timerCount).toBe(0);
   });
 
-  it('A statement is not sent if a pool throws in place of rejecting', async () => {
+  it('A statement is not sent if a pool throws instead of rejecting', async () => {
     const clock = new ManualClock();
     const pool = new FakePool();
     pool.connect = () => {

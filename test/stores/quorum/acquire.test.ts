@@ -128,7 +128,7 @@ describe('An acquire on a quorum', () => {
     await stage.clock.advance(longMs);
   });
 
-  it('An acquire waits a little for such a node once it has answered again', async () => {
+  it('An acquire waits a little for such a node once it has responded again', async () => {
     const stage = new QuorumStage(3);
     stage.nodes[0]!.next('acquire', dead);
     await asked(stage, stage.deafProcess().line(undefined, { id: 'order:1' }));

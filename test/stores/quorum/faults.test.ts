@@ -58,7 +58,7 @@ describe('A quorum of real servers', () => {
     await next.release();
   });
 
-  it('A quorum has nothing to remember of a release on the servers that answered, while another does not', async () => {
+  it('A quorum has nothing to remember of a release on the servers that replied, while another does not', async () => {
     await start(3);
     await redis.servers[0]!.kill();
     const line = stage.deafProcess().line();

@@ -192,7 +192,7 @@ describe('One hold id on a quorum', () => {
     expect((await line.renew(fenceOf(first))).status).toBe('renewed');
   });
 
-  it('A repeated hold id returns its first grant, even if other nodes answer now', async () => {
+  it('A repeated hold id returns its first grant, even if other nodes reply now', async () => {
     const stage = new QuorumStage(3);
     const line = stage.deafProcess().line();
     const grant = await line.hold();
@@ -236,7 +236,7 @@ describe('One hold id on a quorum', () => {
     expect((await line.ask()).status).toBe('cancelled');
   });
 
-  it('A hold id that is released during its acquire is cancelled, even if only one node answers', async () => {
+  it('A hold id that is released during its acquire is cancelled, even if only one node replies', async () => {
     const stage = new QuorumStage(3);
     stage.nodes[0]!.next('acquire', { kind: 'lateReply', ms: 10 });
     for (const node of stage.nodes.slice(1))
@@ -266,7 +266,7 @@ describe('One hold id on a quorum', () => {
     expect((await stage.nodes[0]!.inspect('order:42')).holds).toEqual([]);
   });
 
-  it('A hold id that a node granted late, beside a quorum, is renewed and released there, too', async () => {
+  it('A hold id that a node granted late, alongside a quorum, is renewed and released there, too', async () => {
     const stage = new QuorumStage(3);
     stage.nodes[2]!.next('acquire', { kind: 'lateCall', ms: 400 });
     const line = stage.deafProcess().line();

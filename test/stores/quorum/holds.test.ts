@@ -17,7 +17,7 @@ const down = { kind: 'rejected', error: new Error('ECONNREFUSED') } as const;
 const dead = { kind: 'lostCall' } as const;
 
 describe('A release on a quorum', () => {
-  it('A release continues at the node that did not answer, until it does', async () => {
+  it('A release continues at the node that did not reply, until it does', async () => {
     const stage = new QuorumStage(3);
     const line = stage.deafProcess().line();
     await line.hold();
@@ -31,7 +31,7 @@ describe('A release on a quorum', () => {
     expect(stage.nodes[0]!.count('release')).toBe(4);
   });
 
-  it('A release continues at no node that has answered, even if too late for a call', async () => {
+  it('A release continues at no node that has responded, even if too late for a call', async () => {
     const stage = new QuorumStage(3);
     const line = stage.deafProcess().line();
     await line.hold();
@@ -97,7 +97,7 @@ describe('A release on a quorum', () => {
     expect(await stage.copies()).toBe(0);
   });
 
-  it('A release that no quorum answered fails, and leaves the next try to its caller', async () => {
+  it('A release without replies of a quorum fails, and leaves the next try to its caller', async () => {
     const stage = new QuorumStage(3);
     const line = stage.deafProcess().line();
     await line.hold();
@@ -115,7 +115,7 @@ describe('A release on a quorum', () => {
     expect(await stage.copies()).toBe(3);
   });
 
-  it('A release that no quorum answered is not tried again at a node that was yet to answer either', async () => {
+  it('A release without replies of a quorum is not tried again at a node that has not replied yet either', async () => {
     const stage = new QuorumStage(3);
     const line = stage.deafProcess().line();
     await line.hold();
@@ -157,7 +157,7 @@ describe('A release on a quorum', () => {
   it.each([
     ['released', longMs],
     ['expired', 1_000],
-  ])('A release is %s if a quorum of the nodes said so, even in answer to different tries', async (status, leaseMs) => {
+  ])('A release is %s if a quorum of the nodes replied that, even to different tries', async (status, leaseMs) => {
     const stage = new QuorumStage(3);
     const line = stage.deafProcess().line();
     await line.hold({ leaseMs });
@@ -190,7 +190,7 @@ describe('A release on a quorum', () => {
     },
   );
 
-  it('A release is unknown if every node refused it, and one was called again before the last had answered', async () => {
+  it('A release is unknown if every node refused it, and one was called again before the last had responded', async () => {
     const stage = new QuorumStage(3);
     const line = stage.deafProcess().line();
     await line.hold();
@@ -206,7 +206,7 @@ describe('A release on a quorum', () => {
     expect(outcome.error).toMatchObject({ outcome: 'unknown' });
   });
 
-  it('A release is unknown if the only other node that had the hold does not answer', async () => {
+  it('A release is unknown if the only other node that had the hold does not respond', async () => {
     const stage = new QuorumStage(3);
     stage.nodes[2]!.next('acquire', down);
     const line = stage.deafProcess().line();
@@ -253,7 +253,7 @@ describe('A release on a quorum', () => {
     expect((await slow.inspect('order:42')).holds).toEqual([]);
   });
 
-  it('A failed acquire is released on the nodes that did not answer, until they do', async () => {
+  it('A failed acquire is released on the nodes that did not reply, until they do', async () => {
     const stage = new QuorumStage(5);
     for (const node of stage.nodes.slice(0, 3)) {
       node.next('acquire', { kind: 'lostReply' });
@@ -304,7 +304,7 @@ describe('A renewal on a quorum', () => {
     expect(outcome.value?.status).toBe('renewed');
   });
 
-  it('A renewal fails, and is not lost, if one node lost it and another does not answer', async () => {
+  it('A renewal fails, and is not lost, if one node lost it and another does not respond', async () => {
     const stage = new QuorumStage(3);
     const line = stage.deafProcess().line();
     const { fence } = await line.hold();
@@ -316,7 +316,7 @@ describe('A renewal on a quorum', () => {
     expect((await line.renew(fence)).status).toBe('renewed');
   });
 
-  it('A renewal fails, and is not lost, if the required nodes do not answer', async () => {
+  it('A renewal fails, and is not lost, if the required nodes do not reply', async () => {
     const stage = new QuorumStage(3);
     const line = stage.deafProcess().line();
     const { fence } = await line.hold();
@@ -502,7 +502,7 @@ describe('The stream of a quorum', () => {
     expect(heard).toEqual([]);
   });
 
-  it('The stream says when a node beside a quorum failed, subscribes again, and hears it from then on', async () => {
+  it('The stream says when a node alongside a quorum failed, subscribes again, and hears it from then on', async () => {
     const stage = new QuorumStage(3);
     for (const fault of [down, down]) stage.nodes[1]!.next('subscribe', fault);
     const { messages, end } = await hearing(stage);

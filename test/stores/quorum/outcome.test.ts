@@ -38,7 +38,7 @@ describe('An acquire that failed on a quorum', () => {
     expect(await stage.copies()).toBe(0);
   });
 
-  it('A failed acquire is unknown if such a node does not answer the release', async () => {
+  it('A failed acquire is unknown if such a node does not reply to the release', async () => {
     const stage = disagreed();
     for (const node of stage.nodes.slice(0, 2)) node.next('acquire', readOnly);
     stage.nodes[0]!.next('release', down, down, down, down, down);
@@ -49,7 +49,7 @@ describe('An acquire that failed on a quorum', () => {
     expect(await stage.copies()).toBe(0);
   });
 
-  it('A failed acquire is unknown if a node has yet to answer, and nobody waits for it', async () => {
+  it('A failed acquire is unknown if a node has not replied yet, and nobody waits for it', async () => {
     const stage = new QuorumStage(3);
     for (const node of stage.nodes.slice(0, 2)) node.next('acquire', readOnly);
     stage.nodes[2]!.next('acquire', { kind: 'lateCall', ms: 100 });
@@ -73,7 +73,7 @@ describe('An acquire that failed on a quorum', () => {
     expect(await stage.copies()).toBe(0);
   });
 
-  it('A failed acquire is unknown if a node did not answer an earlier try, even if the last one is known to be undone', async () => {
+  it('A failed acquire is unknown if a node did not reply to an earlier try, even if the last one is known to be undone', async () => {
     const stage = new QuorumStage(3);
     await putOn(stage.nodes.slice(0, 1), 'another', 5);
     for (const node of stage.nodes.slice(0, 2)) node.next('acquire', soon, readOnly);
@@ -83,7 +83,7 @@ describe('An acquire that failed on a quorum', () => {
     expect(outcome.error).toMatchObject({ outcome: 'unknown' });
   });
 
-  it('A failed acquire is unknown if a node has not answered the release of an earlier try', async () => {
+  it('A failed acquire is unknown if a node has not replied to the release of an earlier try', async () => {
     const stage = new QuorumStage(3);
     await putOn(stage.nodes.slice(0, 1), 'one', 5);
     await putOn(stage.nodes.slice(1, 2), 'two', 5);
@@ -98,7 +98,7 @@ describe('An acquire that failed on a quorum', () => {
     expect(await stage.copies()).toBe(0);
   });
 
-  it('A failed acquire is unknown if it was released meanwhile, and the nodes have not answered that', async () => {
+  it('A failed acquire is unknown if it was released meanwhile, and the nodes have not replied to that', async () => {
     const stage = disagreed();
     const line = stage.deafProcess().line();
     const outcome = outcomeOf(line.ask());
@@ -133,7 +133,7 @@ describe('An acquire that failed on a quorum', () => {
     expect(await stage.copies()).toBe(3);
   });
 
-  it('A failed acquire is unknown if a copy of the call may still reach a node that answered', async () => {
+  it('A failed acquire is unknown if a copy of the call may still reach a node that replied', async () => {
     const stage = new QuorumStage(3);
     await putOn([stage.nodes[0]!], 'another');
     const acquire = stage.nodes[0]!.acquire.bind(stage.nodes[0]);

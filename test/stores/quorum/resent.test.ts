@@ -83,13 +83,13 @@ describe('A try that a quorum refuses', () => {
   }
 });
 
-describe('A release that too few nodes answered in time', () => {
+describe('A release to which too few nodes replied in time', () => {
   const redis = new RedisNodes();
   beforeAll(() => redis.start(3));
   afterEach(() => redis.disconnect());
   afterAll(() => redis.stop());
 
-  it('A release is one when it is tried again, even if the nodes no longer remember what they answered', async () => {
+  it('A release is one when it is tried again, even if the nodes no longer remember their replies', async () => {
     const clients = redis.connect();
     await Promise.all(clients.map((client) => client.ping()));
     // On a clock that stands, no node that is late is left to answer beside a quorum.

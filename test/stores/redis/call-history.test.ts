@@ -23,14 +23,14 @@ describe('CallHistory', () => {
     claimMs: longMs,
   });
 
-  it('CallHistory says that no acquire can arrive if all of them were answered', () => {
+  it('CallHistory returns that no acquire can arrive if all of them got replies', () => {
     const history = new CallHistory(new IoredisDriver(client));
     const hold = request();
     expect(history.acquireSent(hold)()).toBe(false);
     expect(history.mayAcquireArrive(hold)).toBe(false);
   });
 
-  it('CallHistory says that an acquire may arrive if one was not answered, or if the store never sent one', () => {
+  it('CallHistory returns that an acquire may arrive if one got no reply, or if the store never sent one', () => {
     const history = new CallHistory(new IoredisDriver(client));
     const hold = request();
     history.acquireSent(hold);
@@ -39,7 +39,7 @@ describe('CallHistory', () => {
     expect(history.mayAcquireArrive(request('other'))).toBe(true);
   });
 
-  it('An acquire that is reported as answered twice does not count for another one', () => {
+  it('An acquire whose reply is reported twice does not count for another one', () => {
     const history = new CallHistory(new IoredisDriver(client));
     const hold = request();
     history.acquireSent(hold);
@@ -48,7 +48,7 @@ describe('CallHistory', () => {
     expect(history.mayAcquireArrive(hold)).toBe(true);
   });
 
-  it('CallHistory says that an acquire may arrive if one was answered on another connection than it was sent on', () => {
+  it('CallHistory returns that an acquire may arrive if one got its reply on another connection than it was sent on', () => {
     const history = new CallHistory(new IoredisDriver(client));
     const hold = request();
     const onAnswered = history.acquireSent(hold);
@@ -62,7 +62,7 @@ describe('Releases that the server remembers', () => {
   const stage = useRedis();
   const [lock, tombstones] = ['lock', 'tombstones'].map((name) => `reenlock:{order:42}:${name}`) as [string, string];
 
-  it('No release is remembered if all acquires were answered', async () => {
+  it('No release is remembered if all acquires got replies', async () => {
     const line = stage.deafProcess().line();
     await line.hold();
     expect((await line.release(longMs)).status).toBe('released');

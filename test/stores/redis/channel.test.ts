@@ -363,7 +363,7 @@ describe('The channel of RedisStore', () => {
     await until(async () => (await connections()).length === 0);
   });
 
-  it('The channel reports the fault if it may not subscribe again, and tries in place of each ping', async () => {
+  it('The channel reports the fault if it may not subscribe again, and tries instead of each ping', async () => {
     const rights = ['reset', 'on', 'nopass', '~*', '+@all'];
     await stage.client.call('ACL', 'SETUSER', 'guest', ...rights, '&grants:*');
     const guest = stage.connect({ username: 'guest', password: 'any' });
@@ -464,7 +464,7 @@ describe('The channel of RedisStore', () => {
     await until(async () => (await connections()).length === 0);
   });
 
-  it('The end of a subscription that the server does not answer in time is reported', async () => {
+  it('The end of a subscription to which the server does not reply in time is reported', async () => {
     const clock = new ManualClock();
     const channel = new RedisChannel(driverOf(stage.client), 'grants:', clock);
     const ends = [await channel.subscribe('first', () => {}), await channel.subscribe('second', () => {})] as const;

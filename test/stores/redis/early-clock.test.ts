@@ -11,7 +11,7 @@ describe('A Redis server whose clock is wrong', () => {
 
   // A board without a battery begins in 1970. Microseconds have 16 digits since 2001-09-09T01:46:40Z.
   it.each(['1970-01-01T00:00:01Z', '2000-02-29T12:00:00Z', '2001-09-09T01:46:38Z', '2100-01-01T00:00:00Z'])(
-    'Locks are granted, renewed, handed on and passed on at %s, with fences that rise',
+    'Locks are granted, renewed, handed off and passed on at %s, with fences that rise',
     async (date) => {
       let nowMs = Date.parse(date);
       const client = stage.connect();

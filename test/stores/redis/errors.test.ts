@@ -19,7 +19,7 @@ watchLeaks();
 /** Where a command stands within a script, as a Redis from 7.0 on says it. */
 const place = ` script: ${'7f052c98'.repeat(5)}, on @user_script:12.`;
 
-describe('What a server answers to a script', () => {
+describe('A server’s reply to a script', () => {
   const fake = new FakeRedis();
   const stage = new StoreStage();
   let client: Redis;
@@ -106,7 +106,7 @@ describe('What a server answers to a script', () => {
     for (const error of await errors()) expect(error).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'unknown' });
   });
 
-  it("an error of the client's own is no answer, whatever its first word", async () => {
+  it('The client’s own error is no reply, whatever its first word', async () => {
     const own = new Error('READONLY is what it says');
     stage.store = new RedisStore({
       client: Object.create(client, { sendCommand: { value: () => Promise.reject(own) } }),

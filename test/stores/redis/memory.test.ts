@@ -130,7 +130,7 @@ describe('A server at its `maxmemory`, with `noeviction`', () => {
     await process.granted(waiter);
   });
 
-  it('At maxmemory, an unreachable process is passed over', async () => {
+  it('At maxmemory, an unreachable process is skipped', async () => {
     const process = await stage.process();
     const holder = process.line();
     await holder.hold();

@@ -43,7 +43,7 @@ describe('Readers on Redis', () => {
     return costs;
   }
 
-  it('A reader that comes, renews or goes costs the server no more beside a thousand others, and nor does a poll', async () => {
+  it('A reader that comes, renews or goes costs the server no more alongside a thousand others, and nor does a poll', async () => {
     const [few, many] = [await costsBeside(10), await costsBeside(1_000)];
     // A time to live that is long enough is not set again.
     for (const [index, cost] of many.entries()) expect([index, cost - (few[index] ?? 0) <= 4]).toEqual([index, true]);
@@ -127,7 +127,7 @@ describe('Readers on Redis', () => {
     await expectKept(14_400_000);
   });
 
-  it('Readers whose ends were lost keep writers out until the last lease is over', async () => {
+  it('Readers whose ends were lost keep writers out until the last lease has expired', async () => {
     const process = await stage.process();
     const readers = [process.reader(), process.reader()] as const;
     for (const reader of readers) await reader.hold();

@@ -64,7 +64,7 @@ const rows: readonly Row[] = [
 ];
 
 /** `RedisStore` and `CasStore` on a server that refuses to do what it should. */
-describe.each(['RedisStore', 'CasStore'])('%s, on a server that answers', (kind) => {
+describe.each(['RedisStore', 'CasStore'])('%s, on a server that responds', (kind) => {
   const stage = useRedis([
     ...['--busy-reply-threshold', '50', '--enable-debug-command', 'yes', '--rdb-key-save-delay', '0'],
     ...['--loading-process-events-interval-bytes', '1024'],

@@ -47,7 +47,7 @@ describe('A store that waits for a replica', () => {
     expect(Number(await copy.hget(record, 'ends'))).toBeGreaterThan(endMs + 10_000);
   });
 
-  it('The store grants and renews nothing while the replica does not answer, and queueing and releasing go on', async () => {
+  it('The store grants and renews nothing while the replica does not respond, and queueing and releasing go on', async () => {
     const [holder, other] = [stage.deafProcess().line(), stage.deafProcess().line(undefined, { id: 'another' })];
     const { fence } = await holder.hold();
     replica.pause();

@@ -183,7 +183,7 @@ describe('The scripts of RedisStore', () => {
     expect(await stage.order()).toEqual({ holds: [...others, waiter].map(({ holdId }) => holdId), waiters: [] });
   });
 
-  it('Scripts grant a waiter once, and no newcomer before it, even if thousands before it are passed over', async () => {
+  it('Scripts grant a waiter once, and no newcomer before it, even if thousands before it are skipped', async () => {
     const process = await stage.process();
     const holder = process.line();
     await holder.hold();

@@ -69,7 +69,7 @@ describe('An acquire that a store without a queue refuses', () => {
     expect(acquires(setup)).toHaveLength(5);
   });
 
-  it('A refused acquire is granted by a try of its own if the message is lost', async () => {
+  it('A refused acquire is granted by its own try if the message is lost', async () => {
     const setup = setUp();
     const first = await taken(setup.sibling());
     const waiter = await queued(setup);
@@ -210,7 +210,7 @@ describe('An acquire that a store without a queue refuses', () => {
     expect(errors.length).toBeLessThan(6);
   });
 
-  it('A refused acquire waits on if the store does not answer, and uses a late reply', async () => {
+  it('A refused acquire waits on if the store does not reply, and uses a late reply', async () => {
     const setup = setUp();
     const errors = setup.events('storeError');
     const first = await taken(setup.sibling());

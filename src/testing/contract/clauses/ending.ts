@@ -45,7 +45,7 @@ export function describeEnding({ harness, stage, describe, it, itQueues, expect 
       expect(await holder.release()).toMatchObject({ status: 'expired', claims: [{ holdId: waiter.holdId }] });
     });
 
-    itQueues('A release of an unknown hold id still frees an expired hold and hands on', async () => {
+    itQueues('A release of an unknown hold id still frees an expired hold and hands off', async () => {
       const { begin } = await stage.shortTurn();
       const process = await stage.process();
       const waiter = await process.line().wait();
@@ -109,7 +109,7 @@ export function describeEnding({ harness, stage, describe, it, itQueues, expect 
       expect((await process.line('owner').ask()).status).toBe('granted');
     });
 
-    it('A tombstone lasts as long as was asked for, even if a shorter one came in between', async () => {
+    it('A tombstone lasts as long as was asked for, even if a shorter one was set in between', async () => {
       const process = stage.deafProcess();
       const line = process.line();
       await line.release(longMs);

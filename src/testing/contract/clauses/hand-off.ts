@@ -73,7 +73,7 @@ export function describeHandOff({ harness, stage, describe, it, itQueues, expect
       expect(await three.heard()).toEqual([]);
     });
 
-    itQueues('A claim that is released unused is handed on, too', async () => {
+    itQueues('A claim that is released unused is handed off, too', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();

@@ -95,7 +95,7 @@ export function describeTransfer({ harness, stage, describe, it, itQueues, expec
       expect((await from.transfer(process.line())).status).toBe('granted');
     });
 
-    itQueues('The queue stays as it is, and the release of the new hold hands on', async () => {
+    itQueues('The queue stays as it is, and the release of the new hold hands off', async () => {
       const process = await stage.process();
       const from = process.line();
       const to = stage.deafProcess().line();

@@ -84,7 +84,7 @@ function faultsWith(library: ClusterLibrary, stage: ClusterStage): void {
       expect(await one.granted(waiters[1])).toMatchObject({ isClaim: true });
     });
 
-    it('A lock whose two keys are on two servers is answered when they are on one, and nothing is done by half', async () => {
+    it('A lock whose two keys are on two servers gets replies when they are on one, and nothing is done by half', async () => {
       const [one, two] = [await stage.process(), await stage.process()];
       const holder = one.line();
       const { fence } = await holder.hold();

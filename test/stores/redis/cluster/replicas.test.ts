@@ -73,7 +73,7 @@ describe('A cluster’s store that waits for a replica', () => {
   );
 
   it.each(clusterLibrariesForFaults)(
-    'With $name the store grants and renews nothing of a shard whose replica does not answer, and goes on in the others',
+    'With $name the store grants and renews nothing of a shard whose replica does not respond, and goes on in the others',
     async (library) => {
       await useStore(await stage.open(library));
       const line = stage.deafProcess().line();
@@ -160,7 +160,7 @@ describe('A cluster’s store that waits for a replica', () => {
     expect((await line.ask()).mayArriveLater).toBe(false);
   });
 
-  it('The store remembers a call that was not answered, even if it was refused before', async () => {
+  it('The store remembers a call without a reply, even if it was refused before', async () => {
     const client = await use();
     const failures = [
       Object.assign(new Error('MOVED 1 127.0.0.1:1'), { name: 'ReplyError' }),

@@ -138,7 +138,7 @@ describe('Messages on a cluster', () => {
   });
 
   it.each(clusterLibraries)(
-    'Messages arrive while a slot moves and after it, and nobody is passed over ($name)',
+    'Messages arrive while a slot moves and after it, and nobody is skipped ($name)',
     async (library) => {
       await use(library);
       const [one, two] = [await stage.process(), await stage.process()];
@@ -170,7 +170,7 @@ describe('Messages on a cluster', () => {
   );
 
   it.each(clusterLibrariesForFaults)(
-    'Messages arrive after a replica has taken over, and nobody is passed over ($name)',
+    'Messages arrive after a replica has taken over, and nobody is skipped ($name)',
     async (library) => {
       await use(library);
       const [one, two] = [await stage.process(), await stage.process()];
@@ -195,7 +195,7 @@ describe('Messages on a cluster', () => {
   ]);
 
   it.each(lost)(
-    'With %s no process is passed over whose connection was lost, and that has polled since%s',
+    'With %s no process is skipped whose connection was lost, and that has polled since%s',
     async (_, __, livenessMs, library) => {
       await use(library);
       const [one, two] = [await stage.process(), await stage.process()];
@@ -232,19 +232,19 @@ describe('Messages on a cluster', () => {
       return { holder, dead, next, gone, process };
     }
 
-    it('A process that no longer listens is passed over, and keeps its place', async () => {
+    it('A process that no longer listens is skipped, and keeps its place', async () => {
       const { holder, dead, next } = await play();
       await holder.release();
       expect(await stage.order()).toEqual({ holds: [next.holdId], waiters: [dead.holdId] });
     });
 
-    it('A process that no longer listens is passed over by a forced release as well', async () => {
+    it('A process that no longer listens is skipped by a forced release as well', async () => {
       const { dead, next } = await play();
       await stage.store.forceRelease(key, (await stage.inspect()).holds[0]!.fence);
       expect(await stage.order()).toEqual({ holds: [next.holdId], waiters: [dead.holdId] });
     });
 
-    it('A process that no longer listens is passed over when one of several readers leaves as well', async () => {
+    it('A process that no longer listens is skipped when one of several readers leaves as well', async () => {
       await use();
       const [process, gone] = [await stage.process(), await stage.process()];
       const readers = [process.reader(), process.reader()] as const;
@@ -445,7 +445,7 @@ describe('Messages on a cluster', () => {
     it.each([
       [9_999, 1],
       [10_000, 0],
-    ])('Sharded subscriptions are ten thousand at most: beside %i others, %i more', async (others, more) => {
+    ])('Sharded subscriptions are ten thousand at most: alongside %i others, %i more', async (others, more) => {
       const client = new Cluster([...stage.cluster.nodes], {});
       clients.push(client);
       await connected(client);
