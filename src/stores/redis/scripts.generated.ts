@@ -3,7 +3,7 @@ import type { RedisScript } from './scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: '16a8db8054da5b86bae527557f24c6f18f68ef6e',
+  sha1: 'f7368346b8fb8189b324785b0cedb1d630220559',
   source: `local process, owner, hold, mode, ttlMs, least = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[6], tonumber(ARGV[8] or 0)
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
@@ -133,9 +133,15 @@ local function placeOf(sinceUs, priority, front)
 if priority == '0' and front == 0 then return sinceUs end
 return sinceUs - priority * 1e7 - front * 1e14
 end
-local function dequeue(id, fields, said)
+local function sweep()
+redis.call('DEL', KEYS[5])
+redis.call('HDEL', KEYS[1], 'queued')
+queued = false
+end
+local function dequeue(id, fields, said, isOnly)
 local over = {'w:' .. id}
 redis.call('ZREM', KEYS[4], id)
+if isOnly then return sweep() end
 for i = 2, #fields do
 if tonumber(said[i] or 1) > 1 then
 redis.call('HINCRBY', KEYS[5], fields[i], '-1')
@@ -144,11 +150,6 @@ over[#over + 1] = fields[i]
 end
 end
 redis.call('HDEL', KEYS[5], unpack(over))
-end
-local function sweep()
-redis.call('DEL', KEYS[5])
-redis.call('HDEL', KEYS[1], 'queued')
-queued = false
 end
 local function listenersOf(name)
 local number, server = redis.pcall('PUBSUB', 'SHARDNUMSUB', KEYS[1] .. ':' .. name)[2], redis.pcall('CLUSTER', 'MYID')
@@ -208,26 +209,28 @@ end
 local fields = fieldsOf('c:', owner, {'p:' .. process})
 local said = queued and redis.call('HMGET', KEYS[5], 'w:' .. hold, unpack(fields)) or {false}
 local isWaiting = table.remove(said, 1)
-local function markLive()
+local function markLive(changes)
 local untilMs, state, before = string.match(said[1] or '0 live', '^(%d+) (%a+)(.*)$')
 local number, server = 0, ''
 if isCluster then number, server = listenersOf(process) end
 local mark = number > 0 and server or ''
-if state == 'suspended' then
-state = 'owed'
-elseif mark == before and untilMs - nowMs >= tonumber(livenessMs) then
-return
-end
+local isMarked = state ~= 'suspended' and mark == before and untilMs - nowMs >= tonumber(livenessMs)
 local spanMs = math.ceil(livenessMs * 1.1)
+if not isMarked then
+if state == 'suspended' then state = 'owed' end
+changes[#changes + 1] = 'p:' .. process
+changes[#changes + 1] = string.format('%.0f %s', math.max(nowMs + spanMs, untilMs), state .. mark)
+end
+if #changes == 0 then return end
 if isWaiting then redis.call('HDEL', KEYS[1], '') end
-redis.call('HSET', KEYS[5], 'p:' .. process, string.format('%.0f %s', math.max(nowMs + spanMs, untilMs), state .. mark))
-if redis.call('PTTL', KEYS[5]) >= spanMs then return end
+redis.call('HSET', KEYS[5], unpack(changes))
+if isMarked or redis.call('PTTL', KEYS[5]) >= spanMs then return end
 redis.call('PEXPIRE', KEYS[4], 2 * spanMs)
 redis.call('PEXPIRE', KEYS[5], 2 * spanMs)
 end
 local family, depth, number, isHeld = familyOf(owner, hold)
 local isPoll, reply = isWaiting or isHeld, nil
-if isWaiting then markLive() end
+if isWaiting then markLive({}) end
 if family > 0 or count == 0 or limitOf(leastMode) > 1 or queued == 'front' then
 local isBlocked = false
 local function branchesBeside(owner)
@@ -372,8 +375,9 @@ local goesOn = next and next ~= true
 if goesOn and count == 0 then
 local first = next
 local hold, owner, process, mode, endMs, least = first.id, first.owner, first.process, first.mode, first.endMs, 0
-dequeue(hold, first.fields, first.said)
-if owed[process] then setState(process, owed[process], 'live') end
+goesOn = limitOf(mode) > 1 or tonumber(first.said[#first.said] or 0) > 1
+dequeue(hold, first.fields, first.said, not goesOn and isLast and passed == 0 and not page[at + 1])
+if queued and owed[process] then setState(process, owed[process], 'live') end
 claims = 1
 local last = tonumber(fence or 0)
 local raised = math.max(nowUs, last + 1, least)
@@ -395,7 +399,6 @@ local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) 
 redis.call('PEXPIRE', KEYS[1], keepMs)
 end
 granted[1], taken[hold] = first, true
-goesOn = limitOf(mode) > 1 or tonumber(first.said[#first.said] or 0) > 1
 if not goesOn then next = nil end
 end
 local function claim(waiter, family, number)
@@ -463,7 +466,7 @@ end
 if not isHeld and isBlocked and family == 0 and not isWaiting and mayQueue == '1' and admits(owner, mode, family) then
 local _, first = unpack(redis.call('ZRANGE', KEYS[4], '0', '0', 'WITHSCORES'))
 isBlocked = redis.call('ZCARD', KEYS[4]) >= tonumber(maxWaiters) or tonumber(placeOf(nowUs, priority, 0)) >= tonumber(first)
-if not isBlocked then markLive() end
+if not isBlocked then markLive({}) end
 end
 if isHeld then
 if count == 1 and least > tonumber(fence) then
@@ -535,11 +538,10 @@ for i = 2, #fields do
 changes[#changes + 1] = fields[i]
 changes[#changes + 1] = said[i] and said[i] + 1 or '1'
 end
-redis.call('HSET', KEYS[5], unpack(changes))
-markLive()
+markLive(changes)
 local flag = (depth > 0 or queued == 'front') and 'front' or 'yes'
 if flag ~= queued then redis.call('HSET', KEYS[1], 'queued', flag) end
-position = redis.call('ZRANK', KEYS[4], hold)
+if position > 0 then position = redis.call('ZRANK', KEYS[4], hold) end
 end
 reply = {status, nowMs, ends, position, isWaiting and 0 or 1, isNewestLost and 1 or 0}
 end
@@ -603,7 +605,7 @@ return {}`,
 
 export const forceRelease: RedisScript = {
   name: 'force-release',
-  sha1: '5610353420a28865205c1191bb44198fe35724b7',
+  sha1: '99caf861f8ab5e5ee70a43fd225c5eb756878bdf',
   source: `local ttlMs, channels, process, hold = ARGV[2], ARGV[3], '', ''
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
@@ -703,9 +705,15 @@ local function placeOf(sinceUs, priority, front)
 if priority == '0' and front == 0 then return sinceUs end
 return sinceUs - priority * 1e7 - front * 1e14
 end
-local function dequeue(id, fields, said)
+local function sweep()
+redis.call('DEL', KEYS[5])
+redis.call('HDEL', KEYS[1], 'queued')
+queued = false
+end
+local function dequeue(id, fields, said, isOnly)
 local over = {'w:' .. id}
 redis.call('ZREM', KEYS[4], id)
+if isOnly then return sweep() end
 for i = 2, #fields do
 if tonumber(said[i] or 1) > 1 then
 redis.call('HINCRBY', KEYS[5], fields[i], '-1')
@@ -714,11 +722,6 @@ over[#over + 1] = fields[i]
 end
 end
 redis.call('HDEL', KEYS[5], unpack(over))
-end
-local function sweep()
-redis.call('DEL', KEYS[5])
-redis.call('HDEL', KEYS[1], 'queued')
-queued = false
 end
 local function listenersOf(name)
 local number, server = redis.pcall('PUBSUB', 'SHARDNUMSUB', KEYS[1] .. ':' .. name)[2], redis.pcall('CLUSTER', 'MYID')
@@ -917,8 +920,9 @@ local goesOn = next and next ~= true
 if goesOn and count == 0 then
 local first = next
 local hold, owner, process, mode, endMs, least = first.id, first.owner, first.process, first.mode, first.endMs, 0
-dequeue(hold, first.fields, first.said)
-if owed[process] then setState(process, owed[process], 'live') end
+goesOn = limitOf(mode) > 1 or tonumber(first.said[#first.said] or 0) > 1
+dequeue(hold, first.fields, first.said, not goesOn and isLast and passed == 0 and not page[at + 1])
+if queued and owed[process] then setState(process, owed[process], 'live') end
 claims = 1
 local last = tonumber(fence or 0)
 local raised = math.max(nowUs, last + 1, least)
@@ -940,7 +944,6 @@ local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) 
 redis.call('PEXPIRE', KEYS[1], keepMs)
 end
 granted[1], taken[hold] = first, true
-goesOn = limitOf(mode) > 1 or tonumber(first.said[#first.said] or 0) > 1
 if not goesOn then next = nil end
 end
 local function claim(waiter, family, number)
@@ -1004,7 +1007,7 @@ return done(1)`,
 
 export const inspect: RedisScript = {
   name: 'inspect',
-  sha1: 'a556d324003d7cb1e4a5af69972f73d98a079591',
+  sha1: 'b2ec0d8310fece27211dcc39b7185a3dacc9d60f',
   source: `local channels = ''
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
@@ -1104,9 +1107,15 @@ local function placeOf(sinceUs, priority, front)
 if priority == '0' and front == 0 then return sinceUs end
 return sinceUs - priority * 1e7 - front * 1e14
 end
-local function dequeue(id, fields, said)
+local function sweep()
+redis.call('DEL', KEYS[5])
+redis.call('HDEL', KEYS[1], 'queued')
+queued = false
+end
+local function dequeue(id, fields, said, isOnly)
 local over = {'w:' .. id}
 redis.call('ZREM', KEYS[4], id)
+if isOnly then return sweep() end
 for i = 2, #fields do
 if tonumber(said[i] or 1) > 1 then
 redis.call('HINCRBY', KEYS[5], fields[i], '-1')
@@ -1115,11 +1124,6 @@ over[#over + 1] = fields[i]
 end
 end
 redis.call('HDEL', KEYS[5], unpack(over))
-end
-local function sweep()
-redis.call('DEL', KEYS[5])
-redis.call('HDEL', KEYS[1], 'queued')
-queued = false
 end
 local function listenersOf(name)
 local number, server = redis.pcall('PUBSUB', 'SHARDNUMSUB', KEYS[1] .. ':' .. name)[2], redis.pcall('CLUSTER', 'MYID')
@@ -1143,7 +1147,7 @@ return {nowMs, held, waits}`,
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: 'b47133be253d98270a92c5034db72ee93123e49b',
+  sha1: '30f10e8d4ae750c4229d1beedbf36ce2d37de558',
   source: `local hold, rememberMs, announced, ttlMs = ARGV[1], ARGV[2], ARGV[4], nil
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
@@ -1251,9 +1255,15 @@ local function placeOf(sinceUs, priority, front)
 if priority == '0' and front == 0 then return sinceUs end
 return sinceUs - priority * 1e7 - front * 1e14
 end
-local function dequeue(id, fields, said)
+local function sweep()
+redis.call('DEL', KEYS[5])
+redis.call('HDEL', KEYS[1], 'queued')
+queued = false
+end
+local function dequeue(id, fields, said, isOnly)
 local over = {'w:' .. id}
 redis.call('ZREM', KEYS[4], id)
+if isOnly then return sweep() end
 for i = 2, #fields do
 if tonumber(said[i] or 1) > 1 then
 redis.call('HINCRBY', KEYS[5], fields[i], '-1')
@@ -1262,11 +1272,6 @@ over[#over + 1] = fields[i]
 end
 end
 redis.call('HDEL', KEYS[5], unpack(over))
-end
-local function sweep()
-redis.call('DEL', KEYS[5])
-redis.call('HDEL', KEYS[1], 'queued')
-queued = false
 end
 local function listenersOf(name)
 local number, server = redis.pcall('PUBSUB', 'SHARDNUMSUB', KEYS[1] .. ':' .. name)[2], redis.pcall('CLUSTER', 'MYID')
@@ -1333,8 +1338,7 @@ if held then remove(hold, owner, string.find(held, ' claim', 1, true), number) e
 if text then
 local isOnly = redis.call('ZCARD', KEYS[4]) == 1
 local fields = fieldsOf('c:', owner, {'p:' .. process})
-dequeue(hold, fields, redis.call('HMGET', KEYS[5], unpack(fields)))
-if isOnly then sweep() end
+dequeue(hold, fields, redis.call('HMGET', KEYS[5], unpack(fields)), isOnly)
 end
 end
 if rememberMs ~= '0' then
@@ -1417,8 +1421,9 @@ local goesOn = next and next ~= true
 if goesOn and count == 0 then
 local first = next
 local hold, owner, process, mode, endMs, least = first.id, first.owner, first.process, first.mode, first.endMs, 0
-dequeue(hold, first.fields, first.said)
-if owed[process] then setState(process, owed[process], 'live') end
+goesOn = limitOf(mode) > 1 or tonumber(first.said[#first.said] or 0) > 1
+dequeue(hold, first.fields, first.said, not goesOn and isLast and passed == 0 and not page[at + 1])
+if queued and owed[process] then setState(process, owed[process], 'live') end
 claims = 1
 local last = tonumber(fence or 0)
 local raised = math.max(nowUs, last + 1, least)
@@ -1440,7 +1445,6 @@ local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) 
 redis.call('PEXPIRE', KEYS[1], keepMs)
 end
 granted[1], taken[hold] = first, true
-goesOn = limitOf(mode) > 1 or tonumber(first.said[#first.said] or 0) > 1
 if not goesOn then next = nil end
 end
 if goesOn then
@@ -1637,7 +1641,7 @@ return {'renewed', nowMs, endMs}`,
 
 export const transfer: RedisScript = {
   name: 'transfer',
-  sha1: 'ff410906177316c6dd6bf607e29b6dedeafa5626',
+  sha1: '6393c749e6e6f90bef79968ded020f1a7797ff84',
   source: `local process, owner, hold, mode, leaseMs, ttlMs, channels, before, rememberMs = unpack(ARGV)
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
@@ -1737,9 +1741,15 @@ local function placeOf(sinceUs, priority, front)
 if priority == '0' and front == 0 then return sinceUs end
 return sinceUs - priority * 1e7 - front * 1e14
 end
-local function dequeue(id, fields, said)
+local function sweep()
+redis.call('DEL', KEYS[5])
+redis.call('HDEL', KEYS[1], 'queued')
+queued = false
+end
+local function dequeue(id, fields, said, isOnly)
 local over = {'w:' .. id}
 redis.call('ZREM', KEYS[4], id)
+if isOnly then return sweep() end
 for i = 2, #fields do
 if tonumber(said[i] or 1) > 1 then
 redis.call('HINCRBY', KEYS[5], fields[i], '-1')
@@ -1748,11 +1758,6 @@ over[#over + 1] = fields[i]
 end
 end
 redis.call('HDEL', KEYS[5], unpack(over))
-end
-local function sweep()
-redis.call('DEL', KEYS[5])
-redis.call('HDEL', KEYS[1], 'queued')
-queued = false
 end
 local function listenersOf(name)
 local number, server = redis.pcall('PUBSUB', 'SHARDNUMSUB', KEYS[1] .. ':' .. name)[2], redis.pcall('CLUSTER', 'MYID')
@@ -2004,8 +2009,9 @@ local goesOn = next and next ~= true
 if goesOn and count == 0 then
 local first = next
 local hold, owner, process, mode, endMs, least = first.id, first.owner, first.process, first.mode, first.endMs, 0
-dequeue(hold, first.fields, first.said)
-if owed[process] then setState(process, owed[process], 'live') end
+goesOn = limitOf(mode) > 1 or tonumber(first.said[#first.said] or 0) > 1
+dequeue(hold, first.fields, first.said, not goesOn and isLast and passed == 0 and not page[at + 1])
+if queued and owed[process] then setState(process, owed[process], 'live') end
 claims = 1
 local last = tonumber(fence or 0)
 local raised = math.max(nowUs, last + 1, least)
@@ -2027,7 +2033,6 @@ local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) 
 redis.call('PEXPIRE', KEYS[1], keepMs)
 end
 granted[1], taken[hold] = first, true
-goesOn = limitOf(mode) > 1 or tonumber(first.said[#first.said] or 0) > 1
 if not goesOn then next = nil end
 end
 local function claim(waiter, family, number)

@@ -35,29 +35,31 @@ end
 local fields = fieldsOf('c:', owner, {'p:' .. process})
 local said = queued and redis.call('HMGET', WAITERS_KEY, 'w:' .. hold, unpack(fields)) or {false}
 local isWaiting = table.remove(said, 1)
--- Writes down until when the calling process is live. Every waiter that comes says so, too: it is written with a tenth to
--- spare, and not again before that is used up.
-local function markLive()
+-- Writes what changes of the waiters, and until when the calling process is live. Every waiter that comes says so, too: it is
+-- written with a tenth to spare, and not again before that is used up.
+local function markLive(changes)
   local untilMs, state, before = string.match(said[1] or '0 live', '^(%d+) (%a+)(.*)$')
   local number, server = 0, ''
   if isCluster then number, server = listenersOf(process) end
   local mark = number > 0 and server or ''
-  if state == 'suspended' then
-    state = 'owed'
-  elseif mark == before and untilMs - nowMs >= tonumber(livenessMs) then
-    return
-  end
+  local isMarked = state ~= 'suspended' and mark == before and untilMs - nowMs >= tonumber(livenessMs)
   local spanMs = math.ceil(livenessMs * 1.1)
+  if not isMarked then
+    if state == 'suspended' then state = 'owed' end
+    changes[#changes + 1] = 'p:' .. process
+    changes[#changes + 1] = string.format('%.0f %s', math.max(nowMs + spanMs, untilMs), state .. mark)
+  end
+  if #changes == 0 then return end
   -- First, of a poll: at maxmemory, only a write after this one may need memory.
   if isWaiting then redis.call('HDEL', LOCK_KEY, '') end
-  redis.call('HSET', WAITERS_KEY, 'p:' .. process, string.format('%.0f %s', math.max(nowMs + spanMs, untilMs), state .. mark))
-  if redis.call('PTTL', WAITERS_KEY) >= spanMs then return end
+  redis.call('HSET', WAITERS_KEY, unpack(changes))
+  if isMarked or redis.call('PTTL', WAITERS_KEY) >= spanMs then return end
   redis.call('PEXPIRE', QUEUE_KEY, 2 * spanMs)
   redis.call('PEXPIRE', WAITERS_KEY, 2 * spanMs)
 end
 local family, depth, number, isHeld = familyOf(owner, hold)
 local isPoll, reply = isWaiting or isHeld, nil
-if isWaiting then markLive() end
+if isWaiting then markLive({}) end
 if family > 0 or count == 0 or limitOf(leastMode) > 1 or queued == 'front' then
   local isBlocked = false
   --@include parts/change
@@ -77,7 +79,7 @@ if family > 0 or count == 0 or limitOf(leastMode) > 1 or queued == 'front' then
     -- A new waiter that is the first one, by its priority, has its turn.
     local _, first = unpack(redis.call('ZRANGE', QUEUE_KEY, '0', '0', 'WITHSCORES'))
     isBlocked = redis.call('ZCARD', QUEUE_KEY) >= tonumber(maxWaiters) or tonumber(placeOf(nowUs, priority, 0)) >= tonumber(first)
-    if not isBlocked then markLive() end
+    if not isBlocked then markLive({}) end
   end
   if isHeld then
     if count == 1 and least > tonumber(fence) then

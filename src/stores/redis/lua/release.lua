@@ -34,8 +34,7 @@ if not status then
   if text then
     local isOnly = redis.call('ZCARD', QUEUE_KEY) == 1
     local fields = fieldsOf('c:', owner, {'p:' .. process})
-    dequeue(hold, fields, redis.call('HMGET', WAITERS_KEY, unpack(fields)))
-    if isOnly then sweep() end
+    dequeue(hold, fields, redis.call('HMGET', WAITERS_KEY, unpack(fields)), isOnly)
   end
 end
 if rememberMs ~= '0' then

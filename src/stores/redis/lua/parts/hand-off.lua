@@ -85,12 +85,12 @@ local goesOn = next and next ~= true
 if goesOn and count == 0 then
   local first = next
   local hold, owner, process, mode, endMs, least = first.id, first.owner, first.process, first.mode, first.endMs, 0
-  dequeue(hold, first.fields, first.said)
-  if owed[process] then setState(process, owed[process], 'live') end
+  goesOn = limitOf(mode) > 1 or tonumber(first.said[#first.said] or 0) > 1
+  dequeue(hold, first.fields, first.said, not goesOn and isLast and passed == 0 and not page[at + 1])
+  if queued and owed[process] then setState(process, owed[process], 'live') end
   claims = 1
   --@include parts/lock grant-alone
   granted[1], taken[hold] = first, true
-  goesOn = limitOf(mode) > 1 or tonumber(first.said[#first.said] or 0) > 1
   if not goesOn then next = nil end
 end
 

@@ -30,10 +30,18 @@ local function placeOf(sinceUs, priority, front)
   return sinceUs - priority * DEGREE_US - front * FRONT_US
 end
 
+-- Nobody waits any more: nothing is kept of the processes.
+local function sweep()
+  redis.call('DEL', WAITERS_KEY)
+  redis.call('HDEL', LOCK_KEY, 'queued')
+  queued = false
+end
+
 -- Removes a waiter. `fields` and `said` are those of `readFamily`.
-local function dequeue(id, fields, said)
+local function dequeue(id, fields, said, isOnly)
   local over = {'w:' .. id}
   redis.call('ZREM', QUEUE_KEY, id)
+  if isOnly then return sweep() end
   for i = 2, #fields do
     if tonumber(said[i] or 1) > 1 then
       redis.call('HINCRBY', WAITERS_KEY, fields[i], '-1')
@@ -42,13 +50,6 @@ local function dequeue(id, fields, said)
     end
   end
   redis.call('HDEL', WAITERS_KEY, unpack(over))
-end
-
--- Nobody waits any more: nothing is kept of the processes.
-local function sweep()
-  redis.call('DEL', WAITERS_KEY)
-  redis.call('HDEL', LOCK_KEY, 'queued')
-  queued = false
 end
 
 -- How many connections of a process listen in the lock's slot, and the name of this server of the cluster, behind a space; zero
@@ -74,8 +75,7 @@ for i = 2, #fields do
   changes[#changes + 1] = fields[i]
   changes[#changes + 1] = said[i] and said[i] + 1 or '1'
 end
-redis.call('HSET', WAITERS_KEY, unpack(changes))
-markLive()
+markLive(changes)
 local flag = (depth > 0 or queued == 'front') and 'front' or 'yes'
 if flag ~= queued then redis.call('HSET', LOCK_KEY, 'queued', flag) end
-position = redis.call('ZRANK', QUEUE_KEY, hold)
+if position > 0 then position = redis.call('ZRANK', QUEUE_KEY, hold) end
