@@ -3,7 +3,7 @@ import type { RedisScript } from './scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: 'f7368346b8fb8189b324785b0cedb1d630220559',
+  sha1: '48f735367b1831d950bc71927bae1e5e85118a0e',
   source: `local process, owner, hold, mode, ttlMs, least = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[6], tonumber(ARGV[8] or 0)
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
@@ -46,13 +46,13 @@ ARGV[7], '^(%d) (%d+) ([^ ]+) (%d+) (%d+) ([^ ]+)$'
 local several, isMixed, grants
 local isStale = false
 ends = tonumber(ends or 0)
-if ends > 0 then
-onlyOwner, onlyProcess, leastMode, claims, several, isMixed, grants = unpack(redis.call(
-'HMGET', KEYS[1], 'owner', 'process', 'mode', 'claims', 'holds', 'mixed', 'grants'
-))
-count = tonumber(several or 1)
-else
+if ends == 0 then
 onlyId = nil
+elseif onlyId then
+count, onlyOwner, onlyProcess, leastMode, claims = 1, unpack(redis.call('HMGET', KEYS[1], 'owner', 'process', 'mode', 'claims'))
+else
+several, leastMode, claims, isMixed, grants = unpack(redis.call('HMGET', KEYS[1], 'holds', 'mode', 'claims', 'mixed', 'grants'))
+count = tonumber(several or 1)
 end
 leastMode, claims = leastMode or 'write', tonumber(claims or 0)
 local function done(reply)
@@ -224,7 +224,7 @@ end
 if #changes == 0 then return end
 if isWaiting then redis.call('HDEL', KEYS[1], '') end
 redis.call('HSET', KEYS[5], unpack(changes))
-if isMarked or redis.call('PTTL', KEYS[5]) >= spanMs then return end
+if isMarked or queued and redis.call('PTTL', KEYS[5]) >= spanMs then return end
 redis.call('PEXPIRE', KEYS[4], 2 * spanMs)
 redis.call('PEXPIRE', KEYS[5], 2 * spanMs)
 end
@@ -605,7 +605,7 @@ return {}`,
 
 export const forceRelease: RedisScript = {
   name: 'force-release',
-  sha1: '99caf861f8ab5e5ee70a43fd225c5eb756878bdf',
+  sha1: 'feeaa69a7027b7e6ef9d8caf5b5559a950a20ece',
   source: `local ttlMs, channels, process, hold = ARGV[2], ARGV[3], '', ''
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
@@ -618,13 +618,13 @@ local count, claims, onlyOwner, onlyProcess, leastMode = 0, 0, nil, nil, nil
 local several, isMixed, grants
 local isStale = false
 ends = tonumber(ends or 0)
-if ends > 0 then
-onlyOwner, onlyProcess, leastMode, claims, several, isMixed, grants = unpack(redis.call(
-'HMGET', KEYS[1], 'owner', 'process', 'mode', 'claims', 'holds', 'mixed', 'grants'
-))
-count = tonumber(several or 1)
-else
+if ends == 0 then
 onlyId = nil
+elseif onlyId then
+count, onlyOwner, onlyProcess, leastMode, claims = 1, unpack(redis.call('HMGET', KEYS[1], 'owner', 'process', 'mode', 'claims'))
+else
+several, leastMode, claims, isMixed, grants = unpack(redis.call('HMGET', KEYS[1], 'holds', 'mode', 'claims', 'mixed', 'grants'))
+count = tonumber(several or 1)
 end
 leastMode, claims = leastMode or 'write', tonumber(claims or 0)
 local function done(reply)
@@ -1007,7 +1007,7 @@ return done(1)`,
 
 export const inspect: RedisScript = {
   name: 'inspect',
-  sha1: 'b2ec0d8310fece27211dcc39b7185a3dacc9d60f',
+  sha1: 'e9c3bb7669044c1ff5bd97f019a41dea6e8b0e18',
   source: `local channels = ''
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
@@ -1020,13 +1020,13 @@ local count, claims, onlyOwner, onlyProcess, leastMode = 0, 0, nil, nil, nil
 local several, isMixed, grants
 local isStale = false
 ends = tonumber(ends or 0)
-if ends > 0 then
-onlyOwner, onlyProcess, leastMode, claims, several, isMixed, grants = unpack(redis.call(
-'HMGET', KEYS[1], 'owner', 'process', 'mode', 'claims', 'holds', 'mixed', 'grants'
-))
-count = tonumber(several or 1)
-else
+if ends == 0 then
 onlyId = nil
+elseif onlyId then
+count, onlyOwner, onlyProcess, leastMode, claims = 1, unpack(redis.call('HMGET', KEYS[1], 'owner', 'process', 'mode', 'claims'))
+else
+several, leastMode, claims, isMixed, grants = unpack(redis.call('HMGET', KEYS[1], 'holds', 'mode', 'claims', 'mixed', 'grants'))
+count = tonumber(several or 1)
 end
 leastMode, claims = leastMode or 'write', tonumber(claims or 0)
 local function done(reply)
@@ -1147,7 +1147,7 @@ return {nowMs, held, waits}`,
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: '30f10e8d4ae750c4229d1beedbf36ce2d37de558',
+  sha1: '9dc60d04dd0e904242cca03420a4c0dfa950ff89',
   source: `local hold, rememberMs, announced, ttlMs = ARGV[1], ARGV[2], ARGV[4], nil
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
@@ -1168,13 +1168,13 @@ process, owner, ttlMs, channels = string.match(ARGV[3], '^([^ ]+) ([^ ]+) (%d+) 
 local several, isMixed, grants
 local isStale = false
 ends = tonumber(ends or 0)
-if ends > 0 then
-onlyOwner, onlyProcess, leastMode, claims, several, isMixed, grants = unpack(redis.call(
-'HMGET', KEYS[1], 'owner', 'process', 'mode', 'claims', 'holds', 'mixed', 'grants'
-))
-count = tonumber(several or 1)
-else
+if ends == 0 then
 onlyId = nil
+elseif onlyId then
+count, onlyOwner, onlyProcess, leastMode, claims = 1, unpack(redis.call('HMGET', KEYS[1], 'owner', 'process', 'mode', 'claims'))
+else
+several, leastMode, claims, isMixed, grants = unpack(redis.call('HMGET', KEYS[1], 'holds', 'mode', 'claims', 'mixed', 'grants'))
+count = tonumber(several or 1)
 end
 leastMode, claims = leastMode or 'write', tonumber(claims or 0)
 local function done(reply)
@@ -1641,7 +1641,7 @@ return {'renewed', nowMs, endMs}`,
 
 export const transfer: RedisScript = {
   name: 'transfer',
-  sha1: '6393c749e6e6f90bef79968ded020f1a7797ff84',
+  sha1: 'fd26a75f03284a5e7d9c5889132d72c02fe32269',
   source: `local process, owner, hold, mode, leaseMs, ttlMs, channels, before, rememberMs = unpack(ARGV)
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
@@ -1654,13 +1654,13 @@ local count, claims, onlyOwner, onlyProcess, leastMode = 0, 0, nil, nil, nil
 local several, isMixed, grants
 local isStale = false
 ends = tonumber(ends or 0)
-if ends > 0 then
-onlyOwner, onlyProcess, leastMode, claims, several, isMixed, grants = unpack(redis.call(
-'HMGET', KEYS[1], 'owner', 'process', 'mode', 'claims', 'holds', 'mixed', 'grants'
-))
-count = tonumber(several or 1)
-else
+if ends == 0 then
 onlyId = nil
+elseif onlyId then
+count, onlyOwner, onlyProcess, leastMode, claims = 1, unpack(redis.call('HMGET', KEYS[1], 'owner', 'process', 'mode', 'claims'))
+else
+several, leastMode, claims, isMixed, grants = unpack(redis.call('HMGET', KEYS[1], 'holds', 'mode', 'claims', 'mixed', 'grants'))
+count = tonumber(several or 1)
 end
 leastMode, claims = leastMode or 'write', tonumber(claims or 0)
 local function done(reply)

@@ -53,7 +53,7 @@ local function markLive(changes)
   -- First, of a poll: at maxmemory, only a write after this one may need memory.
   if isWaiting then redis.call('HDEL', LOCK_KEY, '') end
   redis.call('HSET', WAITERS_KEY, unpack(changes))
-  if isMarked or redis.call('PTTL', WAITERS_KEY) >= spanMs then return end
+  if isMarked or queued and redis.call('PTTL', WAITERS_KEY) >= spanMs then return end
   redis.call('PEXPIRE', QUEUE_KEY, 2 * spanMs)
   redis.call('PEXPIRE', WAITERS_KEY, 2 * spanMs)
 end

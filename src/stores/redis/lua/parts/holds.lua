@@ -3,13 +3,13 @@ local several, isMixed, grants
 -- Whether the keys of several holds still have what `clear` removed.
 local isStale = false
 ends = tonumber(ends or 0)
-if ends > 0 then
-  onlyOwner, onlyProcess, leastMode, claims, several, isMixed, grants = unpack(redis.call(
-    'HMGET', LOCK_KEY, 'owner', 'process', 'mode', 'claims', 'holds', 'mixed', 'grants'
-  ))
-  count = tonumber(several or 1)
-else
+if ends == 0 then
   onlyId = nil
+elseif onlyId then
+  count, onlyOwner, onlyProcess, leastMode, claims = 1, unpack(redis.call('HMGET', LOCK_KEY, 'owner', 'process', 'mode', 'claims'))
+else
+  several, leastMode, claims, isMixed, grants = unpack(redis.call('HMGET', LOCK_KEY, 'holds', 'mode', 'claims', 'mixed', 'grants'))
+  count = tonumber(several or 1)
 end
 leastMode, claims = leastMode or 'write', tonumber(claims or 0)
 
