@@ -542,7 +542,7 @@ export class Filters {
    * @param {number} shown
    * @param {number} all
    */
-  tell(shown, all) {
+  showCounts(shown, all) {
     const isAll = shown === all;
     this.#count.textContent = isAll ? counted(all, 'lock') : \`\${shown.toLocaleString('en')} of \${counted(all, 'lock')}\`;
     this.#empty.hidden = shown > 0;
@@ -851,7 +851,7 @@ function pair(term, value) {
         <h2 id="release-title">Force release</h2>
         <p id="release-what"></p>
         <p class="warning">
-          The holder is told that it has lost the lock, and the next waiter gets it. Work that the holder has begun is not
+          The holder learns that it has lost the lock, and the next waiter gets it. Work that the holder has begun is not
           undone: only a fence that your data store compares stops a late write.
         </p>
         <label>
@@ -1010,8 +1010,8 @@ class Page {
 
   constructor() {
     this.#table.onRender = (shown, all) => {
-      this.#filters.tell(shown, all);
-      this.#tellTotals();
+      this.#filters.showCounts(shown, all);
+      this.#showTotals();
     };
     addEventListener('hashchange', () => this.#openLinked());
     setInterval(() => this.#tick(), tickMs);
@@ -1020,7 +1020,7 @@ class Page {
     void follow({
       onUser: (user) => this.#enter(user),
       onUpdate: (update) => this.#update(update),
-      onState: tellState,
+      onState: showState,
     });
   }
 
@@ -1039,13 +1039,13 @@ class Page {
     for (const id of gone) this.#table.delete(id);
     for (const { category } of rows) this.#filters.offer(category ?? '');
     if ([...rows.map(({ id }) => id), ...gone].includes(this.#selected ?? '')) this.#look();
-    tellStatus(status);
+    showStatus(status);
   }
 
   #tick() {
     this.#table.tick();
     this.#panel.tick();
-    this.#tellTotals();
+    this.#showTotals();
   }
 
   /**
@@ -1077,7 +1077,7 @@ class Page {
     if (id !== undefined) this.#select(decodeURIComponent(id));
   }
 
-  #tellTotals() {
+  #showTotals() {
     const { rows } = this.#table;
     const held = rows.flatMap(({ holder }) => holder?.sinceMs ?? []);
     const waiting = rows.flatMap(({ waitingSinceMs }) => waitingSinceMs ?? []);
@@ -1093,7 +1093,7 @@ class Page {
 }
 
 /** @param {Status} status */
-function tellStatus({ scanned, total, isFull, canList, failedMs }) {
+function showStatus({ scanned, total, isFull, canList, failedMs }) {
   const of = total === undefined ? '' : \` of \${total.toLocaleString('en')}\`;
   const done = Math.min(scanned, total ?? scanned).toLocaleString('en');
   find('scan').textContent = canList ? \`Scanned \${done}\${of} names\` : '';
@@ -1110,7 +1110,7 @@ function tellStatus({ scanned, total, isFull, canList, failedMs }) {
 }
 
 /** @param {State} state @param {number} [retryMs] */
-function tellState(state, retryMs = 0) {
+function showState(state, retryMs = 0) {
   const again = \`trying again in \${duration(retryMs)}\`;
   const words = {
     live: 'Live',
@@ -1824,7 +1824,7 @@ thead th {
   filter: grayscale(1);
 }
 
-/* Beside the panel, which tells them of one lock. */
+/* Next to the panel, which has the details of one lock. */
 @media (max-width: 1439px) {
   #split:has(#panel:not([hidden])) .detail {
     display: none;
@@ -1937,7 +1937,7 @@ export class LockTable {
     const entry = { row, words, line: known?.line, isSeen: known?.isSeen ?? false, isGone: false };
     entry.line?.fade(false);
     this.#entries.set(row.id, entry);
-    this.#tell(entry);
+    this.#showTimes(entry);
     this.#renderSoon();
   }
 
@@ -2057,12 +2057,12 @@ export class LockTable {
   #make(entry) {
     entry.line = new Line(entry.row.id);
     entry.line.select(entry.row.id === this.#selected);
-    this.#tell(entry);
+    this.#showTimes(entry);
     this.#watcher.observe(entry.line.node);
   }
 
   /** @param {Entry} entry */
-  #tell({ line, row }) {
+  #showTimes({ line, row }) {
     line?.fill(row);
     line?.tick(row, this.#now());
   }

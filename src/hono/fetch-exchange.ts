@@ -28,7 +28,7 @@ export class FetchExchange {
 
   constructor(request: Request) {
     const { method, url } = request;
-    // Without a connection: nothing tells who the peer is, so that no address is trusted.
+    // Without a connection the peer is unknown: no address is trusted.
     const req = { method, url, headers: Object.fromEntries(request.headers), httpVersionMajor: 1 };
     this.#request = request;
     this.req = req as unknown as IncomingMessage;

@@ -34,7 +34,7 @@ export class FetchResponse extends EventEmitter {
     this.#close();
   }
 
-  /** The client has left. Not by `destroy`, which is the server's. */
+  /** The client has disconnected. Not by `destroy`, which is the server's. */
   abort(): void {
     if (!this.destroyed) this.#close();
   }

@@ -109,7 +109,7 @@ export function lockOn<C extends Context = Context>(
         expose,
         routeOf: () => routeOf(c),
         leave: alreadySentResponse,
-        // No event tells of a response that middleware above `traceContext` has given.
+        // No event is emitted for a response of middleware above `traceContext`.
         isAnswered: () => exchange instanceof FetchExchange && !wasAnswered && c.finalized,
       }),
     );

@@ -46,7 +46,7 @@ export class Filters {
    * @param {number} shown
    * @param {number} all
    */
-  tell(shown, all) {
+  showCounts(shown, all) {
     const isAll = shown === all;
     this.#count.textContent = isAll ? counted(all, 'lock') : `${shown.toLocaleString('en')} of ${counted(all, 'lock')}`;
     this.#empty.hidden = shown > 0;

@@ -39,8 +39,8 @@ class Page {
 
   constructor() {
     this.#table.onRender = (shown, all) => {
-      this.#filters.tell(shown, all);
-      this.#tellTotals();
+      this.#filters.showCounts(shown, all);
+      this.#showTotals();
     };
     addEventListener('hashchange', () => this.#openLinked());
     setInterval(() => this.#tick(), tickMs);
@@ -49,7 +49,7 @@ class Page {
     void follow({
       onUser: (user) => this.#enter(user),
       onUpdate: (update) => this.#update(update),
-      onState: tellState,
+      onState: showState,
     });
   }
 
@@ -68,13 +68,13 @@ class Page {
     for (const id of gone) this.#table.delete(id);
     for (const { category } of rows) this.#filters.offer(category ?? '');
     if ([...rows.map(({ id }) => id), ...gone].includes(this.#selected ?? '')) this.#look();
-    tellStatus(status);
+    showStatus(status);
   }
 
   #tick() {
     this.#table.tick();
     this.#panel.tick();
-    this.#tellTotals();
+    this.#showTotals();
   }
 
   /**
@@ -106,7 +106,7 @@ class Page {
     if (id !== undefined) this.#select(decodeURIComponent(id));
   }
 
-  #tellTotals() {
+  #showTotals() {
     const { rows } = this.#table;
     const held = rows.flatMap(({ holder }) => holder?.sinceMs ?? []);
     const waiting = rows.flatMap(({ waitingSinceMs }) => waitingSinceMs ?? []);
@@ -122,7 +122,7 @@ class Page {
 }
 
 /** @param {Status} status */
-function tellStatus({ scanned, total, isFull, canList, failedMs }) {
+function showStatus({ scanned, total, isFull, canList, failedMs }) {
   const of = total === undefined ? '' : ` of ${total.toLocaleString('en')}`;
   const done = Math.min(scanned, total ?? scanned).toLocaleString('en');
   find('scan').textContent = canList ? `Scanned ${done}${of} names` : '';
@@ -139,7 +139,7 @@ function tellStatus({ scanned, total, isFull, canList, failedMs }) {
 }
 
 /** @param {State} state @param {number} [retryMs] */
-function tellState(state, retryMs = 0) {
+function showState(state, retryMs = 0) {
   const again = `trying again in ${duration(retryMs)}`;
   const words = {
     live: 'Live',

@@ -94,7 +94,7 @@ export class LockTable {
     const entry = { row, words, line: known?.line, isSeen: known?.isSeen ?? false, isGone: false };
     entry.line?.fade(false);
     this.#entries.set(row.id, entry);
-    this.#tell(entry);
+    this.#showTimes(entry);
     this.#renderSoon();
   }
 
@@ -214,12 +214,12 @@ export class LockTable {
   #make(entry) {
     entry.line = new Line(entry.row.id);
     entry.line.select(entry.row.id === this.#selected);
-    this.#tell(entry);
+    this.#showTimes(entry);
     this.#watcher.observe(entry.line.node);
   }
 
   /** @param {Entry} entry */
-  #tell({ line, row }) {
+  #showTimes({ line, row }) {
     line?.fill(row);
     line?.tick(row, this.#now());
   }

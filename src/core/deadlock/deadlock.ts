@@ -93,8 +93,8 @@ export class Deadlocks implements WaitObserver {
     const published = this.#published.get(waiter);
     if (published === undefined) return;
     this.#published.delete(waiter);
-    const { edge, sentFor: told } = published;
-    for (const owner of told) this.#edges.clear(owner, edge).catch((error: Error) => this.#report(waiter, error));
+    const { edge, sentFor } = published;
+    for (const owner of sentFor) this.#edges.clear(owner, edge).catch((error: Error) => this.#report(waiter, error));
   }
 
   #publish(waiter: Waiter, owners: readonly string[]): void {

@@ -21,12 +21,12 @@ export function branchObstacle(
   const { id } = name;
   if (!isBlocked(branch, id, mode)) return undefined;
   const leaves: (() => void)[] = [];
-  let isOver = false;
+  let hasEnded = false;
   return {
     leaseRemainingMs: joined?.remainingMs ?? 0,
     listen: (onEnd) => {
       const check = (): void => {
-        if (isOver) return;
+        if (hasEnded) return;
         const lost = joined?.lostError === undefined ? undefined : lossOf(branch.scope, joined);
         const mustWait = lost === undefined && isBlocked(branch, id, mode);
         const error = mustWait ? cycleError(branch, name, mode) : lost;
@@ -40,7 +40,7 @@ export function branchObstacle(
       }
     },
     unlisten: () => {
-      isOver = true;
+      hasEnded = true;
       for (const leave of leaves) leave();
     },
   };

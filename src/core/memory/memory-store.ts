@@ -83,7 +83,7 @@ export class MemoryStore implements LockStore {
     caller: undefined as string | undefined,
     nextFence: (least?: number): number => this.#nextFence(least),
     isReachable: (process: string): boolean => this.#listeners.has(process),
-    send: (process: string, message: StoreMessage): void => this.#tell(process, message),
+    send: (process: string, message: StoreMessage): void => this.#send(process, message),
     buried: (holdId: string): ReleaseReply['status'] | undefined => this.#tombstones.get(holdId, this.#host.nowMs),
     bury: (request: HoldRequest, status: ReleaseReply['status'], tombstoneMs: number): void =>
       this.#bury(request, status, tombstoneMs),
@@ -114,7 +114,7 @@ export class MemoryStore implements LockStore {
     const reply = release(lock, this.#hostFor(request.process), request, isSettled ? forgotten : terms);
     this.#keep(request.id, lock);
     if (terms.announce && reply.status !== 'absent' && lock.holds.size === 0) {
-      for (const process of this.#freedListeners) this.#tell(process, { kind: 'freed', id: request.id });
+      for (const process of this.#freedListeners) this.#send(process, { kind: 'freed', id: request.id });
     }
     return reply;
   }
@@ -185,7 +185,7 @@ export class MemoryStore implements LockStore {
     return { ...reply, grant: lock.asGrant(holder) };
   }
 
-  #tell(process: string, message: StoreMessage): void {
+  #send(process: string, message: StoreMessage): void {
     this.#outbox.send(() => this.#listeners.get(process)?.(message), message.kind === 'next');
   }
 

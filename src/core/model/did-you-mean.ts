@@ -39,7 +39,7 @@ export function otherName(name: string, rules: object, where: string): string {
 /** Options whose value alone is mistaken for the options. */
 const durations = ['waitMs', 'leaseMs', 'drainMs', 'timeoutMs'];
 
-/** The end of a message about options that are what an option should be: a client in place of `{ client }`, or `5_000`. */
+/** The end of a message about options that are the value of one option: a client instead of `{ client }`, or `5_000`. */
 export function valueOfOption(
   options: unknown,
   rules: Readonly<Record<string, { accepts(value: unknown): boolean }>>,

@@ -84,7 +84,7 @@ export interface LockEvents {
   /** An acquire gave up after `waitMs`. `holder` has the key, if the store said so: see `LockTimeoutError`. */
   timeout: LockEvent & { readonly waitedMs: number; readonly holder: LockHolder | undefined };
   /**
-   * An acquire ended because its signal or its job's was aborted, its client left, or its scope ended. If that happened
+   * An acquire ended because its signal or its job's was aborted, its client disconnected, or its scope ended. If that happened
    * before the store was asked, no other event has its `holdId`.
    */
   aborted: LockEvent & { readonly waitedMs: number };

@@ -76,7 +76,7 @@ import type { HoldMode } from './types.ts';
  */
 export interface LockStore {
   readonly capabilities: StoreCapabilities;
-  /** The way to the server: calls wait for it, and in an outage they fail at once. Absent if the client can't tell. */
+  /** The connection to the server: calls wait for it, and in an outage they fail at once. Absent if the client does not report it. */
   readonly link?: Link | undefined;
   acquire(request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply>;
   renew(request: HoldRequest, terms: RenewTerms): Promise<RenewReply>;

@@ -219,7 +219,7 @@ export class ScopeHolds {
     this.#holds.push(hold);
   }
 
-  /** Removes a hold. Call `checkWaits` once the store has been told. */
+  /** Removes a hold. Call `checkWaits` once its release was sent to the store. */
   forget(hold: OwnedHold): void {
     const at = this.#holds.lastIndexOf(hold);
     // Mostly the newest: `splice` would allocate an array.

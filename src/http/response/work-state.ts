@@ -2,7 +2,7 @@
  * How far the work on a request is:
  * - `open`: the server's code has not ended the response.
  * - `ended`: it has ended the response; awaited middleware still runs.
- * - `closed`: the response is closed, but not by the server's code: the client left, and the handler may work on.
+ * - `closed`: the response is closed, but not by the server's code: the client disconnected, and the handler may work on.
  * - `done`: the work has ended.
  */
 export type WorkPhase = 'open' | 'ended' | 'closed' | 'done';

@@ -6,12 +6,12 @@ import { isConflict, isLeftBehind, LeftBehindError, storeError } from './errors.
 import {
   borrow,
   databaseOf,
-  giveBack,
   type MySqlConnection,
   type MySqlPool,
   type MySqlPromisePool,
   mysqlPool,
   promisePool,
+  returnConnection,
 } from './pool.ts';
 
 /** The options of a `MySqlCas`. */
@@ -151,7 +151,7 @@ export class MySqlCas implements CasAdapter {
       } catch (cause) {
         if (!isLeftBehind(cause) || attempt >= maxConnections) throw storeError(cause, true);
       } finally {
-        giveBack(connection, isUsable);
+        returnConnection(connection, isUsable);
       }
     }
   }

@@ -33,7 +33,7 @@ export function databaseOf(pool: MySqlPool): string | undefined {
   return config?.connectionConfig?.database;
 }
 
-/** Borrows a connection. One that arrives after `ms` is returned at once. `giveBack` returns it. */
+/** Borrows a connection. One that arrives after `ms` is returned at once. `returnConnection` returns it. */
 export function borrow(pool: MySqlPromisePool, clock: Clock, ms: number): Promise<MySqlConnection> {
   let isLate = false;
   const lending = (async () => {
@@ -44,7 +44,7 @@ export function borrow(pool: MySqlPromisePool, clock: Clock, ms: number): Promis
   })();
   lending.then(
     (connection) => {
-      if (isLate) giveBack(connection, true);
+      if (isLate) returnConnection(connection, true);
     },
     () => {}, // The promise below rejects with it, or has rejected already.
   );
@@ -54,7 +54,7 @@ export function borrow(pool: MySqlPromisePool, clock: Clock, ms: number): Promis
 }
 
 /** Returns a connection to its pool, or closes it unless it is usable. */
-export function giveBack(connection: MySqlConnection, isUsable: boolean): void {
+export function returnConnection(connection: MySqlConnection, isUsable: boolean): void {
   if (isUsable) connection.release();
   else connection.destroy();
   // A connection that is closed may still fail.

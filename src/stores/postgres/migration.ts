@@ -2,7 +2,7 @@ import { inTime, systemClock } from '../../core/base/clock.ts';
 import { LockStoreError } from '../../core/model/errors/failures.ts';
 import { checkOptions, narrowed, type Rule, text } from '../../core/model/validate.ts';
 import { isMissing, isOtherFormat, storeError } from './errors.ts';
-import { borrow, giveBack, type PostgresPool } from './pool.ts';
+import { borrow, type PostgresPool, returnConnection } from './pool.ts';
 import { defaultSchema, format, revision, schemaSql } from './sql/schema.ts';
 import { PostgresStatements } from './statements.ts';
 
@@ -59,7 +59,7 @@ export async function migrate(pool: PostgresPool, schema: string): Promise<void>
     if (isOtherFormat(cause) && (await isCurrent(statements, schema))) return;
     throw storeError('migrate', cause);
   } finally {
-    giveBack(client, isDone);
+    returnConnection(client, isDone);
   }
 }
 

@@ -44,7 +44,7 @@ function isPg7(pool: unknown): boolean {
 
 /**
  * Borrows a connection of the pool that has no open transaction, within `ms`. One that an earlier borrower has left in a
- * transaction is closed, since statements on it would be rolled back with that transaction. `giveBack` returns it.
+ * transaction is closed, since statements on it would be rolled back with that transaction. `returnConnection` returns it.
  */
 export async function borrow(pool: PostgresPool, clock: Clock, ms: number): Promise<PostgresPoolClient> {
   const endMs = clock.now().monoMs + ms;
@@ -58,7 +58,7 @@ export async function borrow(pool: PostgresPool, clock: Clock, ms: number): Prom
       isIdle = status === undefined && (await inTime(clock, leftMs(), askIfIdle(client)));
       if (isIdle) return client;
     } finally {
-      if (!isIdle) giveBack(client, false);
+      if (!isIdle) returnConnection(client, false);
     }
   }
 }
@@ -78,7 +78,7 @@ export async function askIfIdle(client: PostgresClient): Promise<boolean> {
 }
 
 /** Returns a connection to its pool, which closes it unless it is usable. */
-export function giveBack(client: PostgresPoolClient, isUsable: boolean): void {
+export function returnConnection(client: PostgresPoolClient, isUsable: boolean): void {
   client.release(!isUsable);
   client.off('error', ignore);
 }
@@ -94,7 +94,7 @@ function lentInTime(pool: PostgresPool, clock: Clock, ms: number): Promise<Postg
   const lending = lent(pool);
   lending.then(
     (client) => {
-      if (isLate) giveBack(client, true);
+      if (isLate) returnConnection(client, true);
     },
     () => {}, // The promise below rejects with it, or has rejected already.
   );

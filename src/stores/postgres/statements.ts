@@ -3,11 +3,11 @@ import { isAboutLock, isConflict, isLeftBehind, isOtherIsolation, OpenTransactio
 import {
   askIfIdle,
   borrow,
-  giveBack,
   isInTransaction,
   type PostgresPool,
   type PostgresPoolClient,
   type PostgresResult,
+  returnConnection,
 } from './pool.ts';
 
 /** One statement to send. */
@@ -80,7 +80,7 @@ export class PostgresStatements {
       isUsable = isAboutLock(error) && !isStrict;
       throw error;
     } finally {
-      giveBack(client, isUsable);
+      returnConnection(client, isUsable);
     }
   }
 }

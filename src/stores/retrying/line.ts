@@ -173,7 +173,7 @@ export class Line {
     if (this.#wasFreed) this.onFreed();
   }
 
-  /** The waiters of its owner and of its descendants are granted with it. The others begin with short pauses anew. */
+  /** The waiters of its owner and of its descendants are granted with it. The others begin again with short pauses. */
   #onGranted(owner: string): void {
     this.#letIn([owner]);
     this.#refusals = 0;

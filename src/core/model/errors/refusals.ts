@@ -33,7 +33,7 @@ export class LockTimeoutError extends LockError {
    */
   readonly retryAfterMs: number;
   /**
-   * Who held the key. Undefined if `waitMs` was 0, if the key became free just then, and if the store did not say so at
+   * The holder of the key. Undefined if `waitMs` was 0, if the key became free just then, and if the store did not reply at
    * once. Loggers show it without its `owner`, and `util.inspect` as a whole; no message, JSON or response contains it.
    */
   readonly holder: LockHolder | undefined;

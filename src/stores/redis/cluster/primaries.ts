@@ -35,8 +35,8 @@ export class RedisPrimaries {
   }
 
   /**
-   * A call of the client's own makes it find the server that has the key now. While a slot moves, perhaps none serves the
-   * key: it is tried for a second.
+   * A command makes the client find the server that has the key now. While a slot moves, perhaps none serves the key: it is
+   * tried for a second.
    */
   async #follow<T>(
     cluster: RedisClusterDriver,

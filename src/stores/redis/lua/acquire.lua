@@ -114,7 +114,7 @@ end
 if not reply then
   local position = isWaiting and redis.call('ZRANK', QUEUE_KEY, hold) or queued and redis.call('ZCARD', QUEUE_KEY) or 0
   local status, isNewestLost = 'queued', ARGV[9] and redis.call('HEXISTS', WAITERS_KEY, 'w:' .. ARGV[9]) == 0
-  -- In conflict, it reads beside others and asks to write: it would wait for its own family, and for any other that does the same.
+  -- In conflict, it reads alongside others and asks to write: it would wait for its own family, and for any other that does so.
   if not isWaiting and family > 0 and limitOf(mode) < limitOf(leastMode) then
     status = 'conflict'
   elseif mayQueue == '0' then

@@ -1,4 +1,4 @@
--- force-release: take the lock from its holders if their fence is the one named, hand the lock off, and tell the holders.
+-- force-release: take the lock from its holders if they have the given fence, hand the lock off, and send `lost` to the holders.
 -- ARGV[1] fence   ARGV[2] for how long the last fence is kept after a lease, ms   ARGV[3] prefix of the channels
 -- Returns 1, or 0 if nobody holds with that fence.
 -- Safe to repeat: the next holder has another fence.

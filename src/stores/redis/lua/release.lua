@@ -2,7 +2,7 @@
 -- ARGV[1] hold   ARGV[2] for how long an acquire of this hold may still arrive, ms; 0 if none can
 -- ARGV[3] "<process> <owner> <for how long the last fence is kept after a lease, ms> <prefix of the channels>"
 -- ARGV[4] the lock's name, to be announced if this leaves the lock free; or none
--- Returns {'released' | 'expired' | 'cancelled' | 'absent', now, …}; … as parts/hand-off.lua says. `expired`: the lease was over,
+-- Returns {'released' | 'expired' | 'cancelled' | 'absent', now, …}; … as in parts/hand-off.lua. `expired`: the lease had expired,
 --   but nobody had taken the key. Or, in short, now alone: released, and nothing else is to say.
 -- Safe to repeat: it removes once. The first write is always one that maxmemory allows.
 local hold, rememberMs, announced, ttlMs = ARGV[1], ARGV[2], ARGV[4], nil

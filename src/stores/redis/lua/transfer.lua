@@ -47,7 +47,7 @@ if queued then
   --@include parts/hand-off
   --@include parts/hand-off more
   handOffWithin(owner)
-  -- The reply has no claims: the calling process is told, too.
+  -- The reply has no claims: the calling process gets a message, too.
   process = nil
   tellGranted(1)
 end

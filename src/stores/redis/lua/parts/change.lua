@@ -1,4 +1,4 @@
--- Who may hold together, and under which fence.
+-- Which holds may exist together, and under which fence.
 
 -- How many owners hold that are no ancestors of this one, nor of another holder.
 local function branchesBeside(owner)
@@ -25,7 +25,7 @@ local function admits(owner, mode, family)
 end
 
 -- Whether a new hold has the last fence: readers share it, and so does an owner whose family holds with no greater limit. One with
--- the limit 1 has none beside it but of its own family.
+-- the limit 1 has no others alongside it, except of its own family.
 local function sharesFence(hold, family)
   local limit = limitOf(hold.mode)
   if hold.fence or hold.mode == 'read' then return true end

@@ -7,7 +7,7 @@ local function tell(name, message)
   if not heard or heard == 0 then redis.call('PUBLISH', channels .. name, message) end
 end
 
--- Tells the processes of the claims, from one on. The calling process finds its own in the reply.
+-- Sends the claims to their processes, from one on. The calling process finds its own in the reply.
 tellGranted = function(from)
   for i = from, #granted do
     local waiter = granted[i]
@@ -20,10 +20,10 @@ end
 -- A page of the queue, the place in it up to which it is done, and whether it is the last one; how many waiters of the queue
 -- were passed over, and read.
 local page, at, isLast, passed, seen = {}, 1, false, 0, 0
--- What is known of processes: they are judged once a call, not once a waiter.
+-- The known states of processes, which are checked once for each call, not for each waiter.
 local verdicts, owed = {}, {}
 
--- What becomes of the waiters of a process: 'live'; 'gone', so that they go; or 'passed', until it polls.
+-- The state of a process: 'live'; 'gone': its waiters are removed; or 'passed': they are skipped until it polls.
 local function judge(name, known)
   local untilMs, state, mark = string.match(known or '0 live', '^(%d+) (%a+)(.*)$')
   if tonumber(untilMs) <= nowMs then return 'gone' end
@@ -32,7 +32,7 @@ local function judge(name, known)
   if state == 'suspended' then return 'passed' end
   local isDeaf
   if isCluster then
-    -- Nothing is known of a process that has yet to subscribe, or that subscribed on another server before the slot came here.
+    -- A process may not have subscribed yet, or may have subscribed on another server before the slot was moved here.
     local number, server = listenersOf(name)
     isDeaf = mark ~= '' and number == 0 and mark == server
   else
@@ -72,7 +72,7 @@ local function nextLive()
   if passed == 0 then sweep() end
 end
 
--- A holder that is alone admits nobody but its descendants, who stand in front. The lock says only that there may be some.
+-- A holder with the limit 1 admits only its descendants, which are in front. The lock shows only that there may be some.
 local mayHandOff = handsOff and (count == 0 or limitOf(leastMode) > 1)
 if handsOff and not mayHandOff and queued == 'front' then
   local id, place = unpack(redis.call('ZRANGE', QUEUE_KEY, '0', '0', 'WITHSCORES'))
@@ -95,7 +95,7 @@ if goesOn and count == 0 then
 end
 
 --@section more
--- Handing the lock to further waiters, beside others.
+-- Handing the lock to further waiters, alongside others.
 
 -- Makes a waiter a holder, for as long as its claim lasts.
 local function claim(waiter, family, number)
@@ -124,7 +124,7 @@ local function within(owner)
 end
 
 -- Grants claims to the waiters of an owner that was just granted, and of its descendants, as far as the holds admit them. The
--- others advance before those who are not nested in a holder as deep.
+-- others advance ahead of all waiters that are not nested as deep.
 handOffWithin = function(owner)
   local nested, left = within(owner), {}
   local size = #nested > 0 and redis.call('ZCARD', QUEUE_KEY)
@@ -143,12 +143,12 @@ handOffWithin = function(owner)
     redis.call('HSET', LOCK_KEY, 'queued', 'front')
     queued = 'front'
   end
-  -- Those that were passed over may have been among them.
+  -- The skipped ones may have been among them.
   if #nested > 0 then page, at, isLast, passed = {}, 1, size + #left == #nested, 0 end
 end
 
--- After one that shares the lock, goes on until one that the holds do not admit; or until many were granted: then the process of
--- the next one is told to go on.
+-- After one that shares the lock, goes on until one that the holds do not admit; or until many were granted: then a message makes
+-- the process of the next one go on.
 while goesOn do
   if taken[next.id] then
     if tonumber(next.said[#next.said] or 0) > 1 then handOffWithin(next.owner) end

@@ -41,7 +41,7 @@ local function isAncestor(ancestor, owner)
   return ancestor == owner or #ancestor < #owner and string.sub(owner, 1, #ancestor + 1) == ancestor .. '/'
 end
 
--- Whether the lease of a hold is over.
+-- Whether the lease of a hold has expired.
 local function hasExpired()
   return count > 0 and (ends <= nowMs or several and redis.call('ZCOUNT', LEASES_KEY, '-inf', nowMs) > 0)
 end

@@ -60,7 +60,7 @@ local function listenersOf(name)
 end
 
 --@section enqueue
--- Queues the waiter: behind those that came before, in front of those that are not nested in a holder as deep.
+-- Queues the waiter: behind earlier ones, ahead of all that are not nested as deep.
 -- If nobody waited, nothing is known of other processes. If the lock itself was lost meanwhile, nor is it of its waiters.
 if not queued and redis.call('ZCARD', QUEUE_KEY) > 0 then
   redis.call('DEL', QUEUE_KEY, WAITERS_KEY)
