@@ -484,33 +484,24 @@ describe('what is not there any more', () => {
 });
 
 describe('who can be in no ring pays nothing', () => {
-  it('a request of its own trace that holds nothing makes no further store call, however long it waits', async () => {
+  it.each<[string, (job: Job, setup: Setup) => unknown]>([
+    ['holds nothing', () => {}],
+    ['has released what it held', (job) => job.in(() => lock.run('free', () => {}))],
+    [
+      'has lost its hold, which was not released',
+      async (job, { clock }) => {
+        await job.in(() => lock.acquire('short', { leaseMs: 1_000, renew: false }));
+        await clock.advance(1_000);
+      },
+    ],
+  ])('A waiter of its own trace that %s makes no further store call, however long it waits', async (_, before) => {
     const setup = setUp();
     await holders(setup, 'a');
-    const waiter = await asked(setup, setup.job(), 'k0');
+    const job = setup.job();
+    await before(job, setup);
+    const waiter = await asked(setup, job, 'k0');
     await setup.clock.advance(3_000);
     expect([waiter.state, edgeCallsOf(setup)]).toEqual(['pending', 0]);
-  });
-
-  it('nor does one that has given back what it held', async () => {
-    const setup = setUp();
-    await holders(setup, 'a');
-    const job = setup.job();
-    await job.in(() => lock.run('free', () => {}));
-    await asked(setup, job, 'k0');
-    await setup.clock.advance(3_000);
-    expect(edgeCallsOf(setup)).toBe(0);
-  });
-
-  it('nor does one whose hold was lost, though it was not released', async () => {
-    const setup = setUp();
-    await holders(setup, 'a');
-    const job = setup.job();
-    await job.in(() => lock.acquire('short', { leaseMs: 1_000, renew: false }));
-    await setup.clock.advance(1_000);
-    await asked(setup, job, 'k0');
-    await setup.clock.advance(3_000);
-    expect(edgeCallsOf(setup)).toBe(0);
   });
 
   it('nor does anybody in a store that lacks edges, though it has the methods', async () => {

@@ -16,11 +16,16 @@ const nodeTimeoutMs = 250;
 const down = { kind: 'rejected', error: new Error('ECONNREFUSED') } as const;
 const dead = { kind: 'lostCall' } as const;
 
+/** A hold on three nodes, in a process that hears no messages. */
+async function held(terms?: Parameters<Line['hold']>[0]) {
+  const stage = new QuorumStage(3);
+  const line = stage.deafProcess().line();
+  return { stage, line, ...(await line.hold(terms)) };
+}
+
 describe('A release on a quorum', () => {
   it('A release continues at the node that did not reply, until it does', async () => {
-    const stage = new QuorumStage(3);
-    const line = stage.deafProcess().line();
-    await line.hold();
+    const { stage, line } = await held();
     stage.nodes[0]!.next('release', dead, down, dead);
     const outcome = outcomeOf(line.release(longMs));
     await stage.clock.advance(nodeTimeoutMs / 10);
@@ -32,9 +37,7 @@ describe('A release on a quorum', () => {
   });
 
   it('A release continues at no node that has responded, even if too late for a call', async () => {
-    const stage = new QuorumStage(3);
-    const line = stage.deafProcess().line();
-    await line.hold();
+    const { stage, line } = await held();
     const slow = stage.nodes[0]!;
     slow.always('release', { kind: 'lateReply', ms: nodeTimeoutMs + 10 });
     const outcome = outcomeOf(line.release());
@@ -45,9 +48,7 @@ describe('A release on a quorum', () => {
   });
 
   it('A release ends with the lease, when nothing can be left', async () => {
-    const stage = new QuorumStage(3);
-    const line = stage.deafProcess().line();
-    await line.hold({ leaseMs: 1_000 });
+    const { stage, line } = await held({ leaseMs: 1_000 });
     stage.nodes[0]!.always('release', down);
     await line.release();
     await stage.clock.advance(1_000);
@@ -83,9 +84,7 @@ describe('A release on a quorum', () => {
   });
 
   it('A release goes to each node again if the hold was acquired again since', async () => {
-    const stage = new QuorumStage(3);
-    const line = stage.deafProcess().line();
-    await line.hold();
+    const { stage, line } = await held();
     for (const node of stage.nodes.slice(1)) node.always('release', down);
     // The first node has released it, and said so.
     await expect(line.release()).rejects.toBeInstanceOf(LockStoreError);
@@ -98,9 +97,7 @@ describe('A release on a quorum', () => {
   });
 
   it('A release without replies of a quorum fails, and leaves the next try to its caller', async () => {
-    const stage = new QuorumStage(3);
-    const line = stage.deafProcess().line();
-    await line.hold();
+    const { stage, line } = await held();
     for (const node of stage.nodes.slice(0, 2)) node.always('release', down);
     const outcome = await stage.clock.settled(outcomeOf(line.release()));
     expect(outcome.error).toMatchObject({ outcome: 'unknown' });
@@ -116,9 +113,7 @@ describe('A release on a quorum', () => {
   });
 
   it('A release without replies of a quorum is not tried again at a node that has not replied yet either', async () => {
-    const stage = new QuorumStage(3);
-    const line = stage.deafProcess().line();
-    await line.hold();
+    const { stage, line } = await held();
     for (const node of stage.nodes.slice(0, 2)) node.always('release', down);
     stage.nodes[2]!.next('release', dead);
     const outcome = outcomeOf(line.release());
@@ -158,9 +153,7 @@ describe('A release on a quorum', () => {
     ['released', longMs],
     ['expired', 1_000],
   ])('A release is %s if a quorum of the nodes replied that, even to different tries', async (status, leaseMs) => {
-    const stage = new QuorumStage(3);
-    const line = stage.deafProcess().line();
-    await line.hold({ leaseMs });
+    const { stage, line } = await held({ leaseMs });
     await stage.clock.advance(1_000);
     for (const node of stage.nodes.slice(1)) node.next('release', down);
     await expect(line.release()).rejects.toMatchObject({ outcome: 'unknown' });
@@ -191,9 +184,7 @@ describe('A release on a quorum', () => {
   );
 
   it('A release is unknown if every node refused it, and one was called again before the last had responded', async () => {
-    const stage = new QuorumStage(3);
-    const line = stage.deafProcess().line();
-    await line.hold();
+    const { stage, line } = await held();
     const refusal = new LockStoreError('The lock store replied READONLY', { outcome: 'not-applied' });
     stage.nodes[0]!.next('release', { kind: 'rejected', error: refusal });
     for (const node of stage.nodes.slice(1)) {
@@ -284,9 +275,7 @@ describe('A renewal on a quorum', () => {
   });
 
   it('A renewal lasts until the first lease of the required nodes ends, if another is dead', async () => {
-    const stage = new QuorumStage(3);
-    const line = stage.deafProcess().line();
-    const { fence } = await line.hold({ leaseMs: 1_000 });
+    const { stage, line, fence } = await held({ leaseMs: 1_000 });
     stage.nodes[0]!.next('renew', down);
     await line.renew(fence, 60_000);
     stage.nodes[2]!.always('renew', down);
@@ -295,32 +284,20 @@ describe('A renewal on a quorum', () => {
   });
 
   it('A renewal waits for as many nodes as are required, even if they are slow', async () => {
-    const stage = new QuorumStage(3);
-    const line = stage.deafProcess().line();
-    const { fence } = await line.hold();
+    const { stage, line, fence } = await held();
     for (const node of stage.nodes.slice(1)) node.next('renew', { kind: 'lateReply', ms: 100 });
     const outcome = outcomeOf(line.renew(fence));
     await stage.clock.advance(100);
     expect(outcome.value?.status).toBe('renewed');
   });
 
-  it('A renewal fails, and is not lost, if one node lost it and another does not respond', async () => {
-    const stage = new QuorumStage(3);
-    const line = stage.deafProcess().line();
-    const { fence } = await line.hold();
-    await stage.nodes[0]!.forget();
-    stage.nodes[1]!.next('renew', down);
-    const outcome = outcomeOf(line.renew(fence));
-    await stage.clock.advance(nodeTimeoutMs);
-    expect(outcome.error).toMatchObject({ outcome: 'unknown' });
-    expect((await line.renew(fence)).status).toBe('renewed');
-  });
-
-  it('A renewal fails, and is not lost, if the required nodes do not reply', async () => {
-    const stage = new QuorumStage(3);
-    const line = stage.deafProcess().line();
-    const { fence } = await line.hold();
-    for (const node of stage.nodes.slice(0, 2)) node.next('renew', down);
+  it.each([
+    ['one node lost it and another does not respond', 1],
+    ['the required nodes do not reply', 0],
+  ])('A renewal fails, and is not lost, if %s', async (_, lost) => {
+    const { stage, line, fence } = await held();
+    if (lost > 0) await stage.nodes[0]!.forget();
+    for (const node of stage.nodes.slice(lost, 2)) node.next('renew', down);
     const outcome = outcomeOf(line.renew(fence));
     await stage.clock.advance(nodeTimeoutMs);
     expect(outcome.error).toMatchObject({ outcome: 'unknown' });
@@ -328,9 +305,7 @@ describe('A renewal on a quorum', () => {
   });
 
   it('A renewal is lost if a quorum of nodes lost it, even if one has it', async () => {
-    const stage = new QuorumStage(3);
-    const line = stage.deafProcess().line();
-    const { fence } = await line.hold();
+    const { stage, line, fence } = await held();
     for (const node of stage.nodes.slice(0, 2)) await node.forget();
     expect(await line.renew(fence)).toEqual({ status: 'lost' });
   });
@@ -338,9 +313,7 @@ describe('A renewal on a quorum', () => {
 
 describe('An inspection of a quorum', () => {
   it('An inspection reports a hold that may stand on a quorum, counting the silent nodes for it, and no other', async () => {
-    const stage = new QuorumStage(3);
-    const line = stage.deafProcess().line();
-    await line.hold();
+    const { stage, line } = await held();
     await stage.nodes[0]!.forget();
     stage.nodes[1]!.next('inspect', down);
     const seen = outcomeOf(stage.inspect());
