@@ -117,9 +117,7 @@ describeFrameworks('A client that hangs up while its handler runs', (framework) 
       const clock = new ManualClock();
       const contest = await Contest.start(
         framework,
-        {
-          locks: { clock, waitMs: Number.POSITIVE_INFINITY },
-        },
+        { locks: { clock, waitMs: Number.POSITIVE_INFINITY } },
         (_, stage) => clientLeaves(stage),
       );
       contest.go();

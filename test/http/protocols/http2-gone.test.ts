@@ -82,9 +82,7 @@ describe.each(stages)('A stream that is gone, on %s (%s)', (protocol, _, framewo
       const contest = await startHttp2(
         framework,
         protocol,
-        {
-          locks: { clock, waitMs: Number.POSITIVE_INFINITY },
-        },
+        { locks: { clock, waitMs: Number.POSITIVE_INFINITY } },
         (call) => void destroy(call),
       );
       contest.go();

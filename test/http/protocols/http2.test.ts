@@ -91,11 +91,8 @@ describe.each(stages)('%s (%s)', (protocol, _, framework) => {
 
   it(`[http2-04] A handler that returns without a response after its client has disconnected ${framework.endsResponses ? 'ends its hold' : 'loses its hold after abortGraceMs'}`, async () => {
     const clock = new ManualClock();
-    const contest = await start(
-      {
-        locks: { clock, waitMs: Number.POSITIVE_INFINITY },
-      },
-      (_, stage) => clientLeaves(stage),
+    const contest = await start({ locks: { clock, waitMs: Number.POSITIVE_INFINITY } }, (_, stage) =>
+      clientLeaves(stage),
     );
     contest.go();
     contest.first.stream.close(NGHTTP2_CANCEL);

@@ -72,12 +72,8 @@ describeFrameworks('A large or streamed answer', (framework) => {
   });
 
   it('[streams-05] With releaseOn `close`, a response releases the lock when a slow client disconnects', async () => {
-    const contest = await Contest.start(
-      framework,
-      {
-        guard: { releaseOn: 'close' },
-      },
-      (call) => call.send(Buffer.alloc(largeBytes)),
+    const contest = await Contest.start(framework, { guard: { releaseOn: 'close' } }, (call) =>
+      call.send(Buffer.alloc(largeBytes)),
     );
     contest.first.pause();
     contest.go();
