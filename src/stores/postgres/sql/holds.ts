@@ -13,7 +13,7 @@ CREATE OR REPLACE FUNCTION {schema}.gone_after(until_ms bigint) RETURNS bigint L
   SELECT (until_ms / 600000 + 7) * 600000
 $$;
 
--- How many owners may hold a key beside such a hold, itself among them: a writer none, readers any number.
+-- How many owners may hold a key together with such a hold, its own included: 1 for a writer, any number for readers.
 CREATE OR REPLACE FUNCTION {schema}.limit_of(mode text, permits integer) RETURNS integer LANGUAGE sql IMMUTABLE AS $$
   SELECT CASE WHEN mode = 'write' THEN 1 ELSE coalesce(permits, 2147483647) END
 $$;
@@ -132,7 +132,7 @@ BEGIN
   RETURN l;
 END $$;
 
--- Removes the holds whose leases are over. A process that let a claim lapse is suspended: it is skipped until it polls.
+-- Removes the holds whose leases have expired. A process that let a claim lapse is suspended: it is skipped until it polls.
 CREATE OR REPLACE FUNCTION {schema}.expire(l {schema}.locks, now_ms bigint) RETURNS {schema}.locks LANGUAGE plpgsql AS $$
 DECLARE late text[];
 BEGIN

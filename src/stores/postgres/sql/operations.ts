@@ -64,7 +64,7 @@ BEGIN
     l := done.l;
     taken := done.taken;
     told := done.told;
-    -- A live waiter may stand behind those that this call looked at. The caller may be that one, but not if it is new.
+    -- There may be a live waiter behind those that this call looked at. The caller may be that one, but not if it is new.
     is_blocked := coalesce(done.is_blocked, own.hold_id IS NULL);
     -- It may have been granted, or have advanced.
     IF cardinality(taken) > 0 THEN
@@ -81,7 +81,7 @@ BEGIN
     l := done.l;
     answer := done.answer;
     rest := done.rest;
-    -- A reader beside readers that came before a waiting writer, by its priority: it has its turn.
+    -- A reader that is ahead of a waiting writer, by its priority, joins the readers: it has its turn.
     enters := done.is_first AND admits(l, the_owner, family, its_limit);
   END IF;
   IF enters THEN
@@ -113,7 +113,7 @@ BEGIN
 END $$;
 
 -- What becomes of an acquire that is not granted: a waiter, or what it was before. One that waits for its own family is in
--- conflict: that reads beside others, who may ask for the same. Says whether a new waiter is the first.
+-- conflict: that reads alongside others, which may ask for the same. Returns whether a new waiter is the first.
 CREATE OR REPLACE FUNCTION {schema}.queue_or_refuse(
   INOUT l {schema}.locks, op jsonb, own {schema}.waiters, family bigint, now_us bigint, OUT answer text, OUT rest jsonb,
   OUT is_first boolean

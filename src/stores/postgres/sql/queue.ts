@@ -63,7 +63,7 @@ BEGIN
 END $$;
 
 -- Grants claims to the waiters of an owner that was just granted, and of its descendants, as far as the holds admit them: of
--- very many to the first ones. The others advance before those who are not nested in a holder as deep. Returns the hold ids,
+-- very many to the first ones. The others advance ahead of all waiters that are not nested as deep. Returns the hold ids,
 -- and whether any has advanced.
 CREATE OR REPLACE FUNCTION {schema}.hand_off_within(
   INOUT l {schema}.locks, the_owner text, now_us bigint, OUT taken text[], OUT has_advanced boolean
@@ -127,7 +127,7 @@ BEGIN
   is_blocked := false;
   IF l.waiters = 0 THEN RETURN; END IF;
   IF l.least_limit = 1 THEN
-    -- A holder that is alone admits nobody but its descendants, who stand in front.
+    -- A holder with the limit 1 admits only its descendants, which are in front.
     is_blocked := (SELECT front = 0 FROM waiters WHERE lock_id = l.id ORDER BY place, nr LIMIT 1);
     IF is_blocked THEN RETURN; END IF;
   END IF;
@@ -182,7 +182,8 @@ BEGIN
   RETURN jsonb_build_array(the_process, message);
 END $$;
 
--- Notifies processes of their grants, except for the caller, with the last fence and the holds beside. Returns the notifications.
+-- Notifies processes of their grants, except for the caller, with the last fence and the numbers of other holds. Returns the
+-- notifications.
 CREATE OR REPLACE FUNCTION {schema}.tell_grants(l {schema}.locks, caller text, taken text[]) RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE h {schema}.holds; beside bigint[]; told jsonb := '[]';
 BEGIN

@@ -7,7 +7,7 @@
 export const tables = `
 CREATE TABLE IF NOT EXISTS {schema}.locks (
   id text COLLATE "C" PRIMARY KEY,
-  -- The last fence, under which all holds are told. It stays after them, so that fences rise even if the clock is set back.
+  -- The last fence, which replies name for all holds. It stays after them, so that fences rise even if the clock is set back.
   fence bigint NOT NULL DEFAULT 0,
   -- How many holds there are, how many of them are claims, and the least limit of all.
   holds integer NOT NULL DEFAULT 0,
@@ -46,7 +46,7 @@ CREATE TABLE IF NOT EXISTS {schema}.waiters (
   claim_ms integer NOT NULL,
   priority integer NOT NULL,
   since_us bigint NOT NULL,
-  -- 0, or how deep the holder was that it is nested in: it stands before all with a lower one. Otherwise a stranger before it
+  -- 0, or the depth of the holder that it is nested in: it is ahead of all with a lower one. Otherwise a stranger ahead of it
   -- would wait for the holder, the holder for its nested call, and nobody would move.
   front integer NOT NULL,
   -- Its place in the queue: when it was queued, ten seconds earlier for each step of priority, and more than any time of

@@ -25,7 +25,7 @@ BEGIN
 END $$;
 
 -- sweep: remove rows that expired after a time in ms, a limited number of each kind. Skips rows that are locked. A lock is
--- removed keep_ms after the last of it expired; its row says when an hour after that is over.
+-- removed keep_ms after the last of it expired; its row has the time an hour after that.
 -- Returns [the time in ms up to which all is removed, whether there is more].
 CREATE OR REPLACE FUNCTION {schema}.sweep(known_format integer, from_ms bigint, most integer, keep_ms bigint) RETURNS jsonb
 LANGUAGE plpgsql {definer} AS $$
