@@ -1,5 +1,5 @@
 import { ManualClock } from '../../support/clock/manual-clock.ts';
-import { type Gate, gate } from '../../support/gate.ts';
+import { gate } from '../../support/gate.ts';
 import { describeFrameworks } from '../../support/http/frameworks.ts';
 import type { Hangup } from '../../support/http/raw-client.ts';
 import { ServerStage, type ServerStageOptions } from '../../support/http/server-stage.ts';
@@ -14,8 +14,8 @@ describeFrameworks('A client that hangs up while it waits', (framework) => {
   const { lockOn } = framework;
   afterEach(ServerStage.endAll);
 
-  /** `first` holds the key until `go`; `second` waits for it, holding another one from an outer guard. */
-  async function waiting(options?: ServerStageOptions): Promise<{ stage: ServerStage; go: Gate }> {
+  /** `first` holds the key until `go`; `second` waits for it, holding another one from an outer guard; then `third` waits. */
+  async function waiting(options?: ServerStageOptions) {
     const go = gate();
     const stage = await ServerStage.start(framework, options, (app, stage) =>
       app
@@ -33,19 +33,19 @@ describeFrameworks('A client that hangs up while it waits', (framework) => {
           call.send('third');
         }),
     );
-    return { stage, go };
+    const first = stage.get('/first', 'first');
+    await stage.until('first in');
+    const second = (await stage.connect()).request({ path: '/second', trace: 'second' });
+    await stage.until('waiting second k');
+    const third = stage.get('/third', 'third');
+    await stage.until('waiting third k');
+    return { stage, go, first, second, third };
   }
 
   it.each(hangups)(
     '[abort-waiting-01] A client that hangs up while it waits leaves the queue, releases its outer hold, and its handler never runs (%s)',
     async (how) => {
-      const { stage, go } = await waiting();
-      const first = stage.get('/first', 'first');
-      await stage.until('first in');
-      const second = (await stage.connect()).request({ path: '/second', trace: 'second' });
-      await stage.until('waiting second k');
-      const third = stage.get('/third', 'third');
-      await stage.until('waiting third k');
+      const { stage, go, first, second, third } = await waiting();
       expect([await stage.waiters('k'), await stage.holder('outer')]).toEqual([['second', 'third'], 'second']);
 
       await second.hangUp(how);
@@ -86,13 +86,7 @@ describeFrameworks('A client that hangs up while it waits', (framework) => {
   });
 
   it('[abort-waiting-02] A grant that arrives at the moment in which the client disconnects goes to the next waiter', async () => {
-    const { stage, go } = await waiting();
-    const first = stage.get('/first', 'first');
-    await stage.until('first in');
-    const second = (await stage.connect()).request({ path: '/second', trace: 'second' });
-    await stage.until('waiting second k');
-    const third = stage.get('/third', 'third');
-    await stage.until('waiting third k');
+    const { stage, go, first, second, third } = await waiting();
     // The server sees the one and the other in one turn of its loop, in whichever order.
     go.open();
     second.socket.resetAndDestroy();
@@ -129,13 +123,7 @@ describeFrameworks('A client that hangs up while it waits', (framework) => {
     async (how) => {
       const clock = new ManualClock();
       const store = new FakeStore(clock);
-      const { stage, go } = await waiting({ clock, store });
-      const first = stage.get('/first', 'first');
-      await stage.until('first in');
-      const second = (await stage.connect()).request({ path: '/second', trace: 'second' });
-      await stage.until('waiting second k');
-      const third = stage.get('/third', 'third');
-      await stage.until('waiting third k');
+      const { stage, go, first, second, third } = await waiting({ clock, store });
 
       // The store makes it the holder, and this process does not hear of it yet.
       store.isMute = true;
