@@ -68,7 +68,7 @@ describe('The messages of a wrong set-up', () => {
   });
 
   it.each(['reenlock/ioredis', 'reenlock/postgresql', 'reenlock/dist/core/index.js'])(
-    'A subpath that does not exist, %s: Node says which file has the right ones, and which file asked',
+    'A subpath that does not exist, %s: Node names the file with the right ones, and the file that asked',
     (subpath) => {
       const code = `import '${subpath}'`;
       const run = () => execFileSync('node', ['--input-type=module', '-e', code], { cwd: root, stdio: 'pipe' });

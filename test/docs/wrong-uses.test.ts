@@ -115,7 +115,7 @@ describe('The messages of each wrong use', () => {
   );
 });
 
-describe('What one request says that waits for itself, or forgets to wait', () => {
+describe('The messages of a request that waits for itself, or forgets to wait', () => {
   let locks: Locks;
   beforeEach(() => {
     locks = createLocks();
@@ -134,7 +134,7 @@ describe('What one request says that waits for itself, or forgets to wait', () =
     expect(most).toBe(1);
   });
 
-  it('A hold with `reentrant: false` that its own request waits for: the error says that, and which option to remove', async () => {
+  it('A hold with `reentrant: false` that its own request waits for: the error names that, and the option to remove', async () => {
     const error = await job(() => lock.run('key', () => lock.run('key', routine, alone), alone)).catch(reasonOf);
     expect(error).toMatchObject({
       code: 'ERR_LOCK_TIMEOUT',
@@ -196,7 +196,7 @@ describe('What one request says that waits for itself, or forgets to wait', () =
     });
   });
 
-  it('A promise that is used as a hold: JavaScript says so, with the line', async () => {
+  it('A promise that is used as a hold: JavaScript reports it, with the line', async () => {
     const error = await job(async () => {
       const hold = lock.acquire('key') as unknown as Hold;
       try {

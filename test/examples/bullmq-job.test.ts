@@ -116,7 +116,7 @@ describe('bullmq-job/worker.ts', () => {
     await until(settledCents, (cents) => cents === 10_000);
   });
 
-  it('a worker that is told to stop gives up its wait, ends with 0, and its job is done by another', async () => {
+  it('A worker that must stop gives up its wait, ends with 0, and another one does its job', async () => {
     const example = await Example.start('express-orders/server.ts', { REDIS_URL: redis.url });
     expect((await ship(example, '42')).status).toBe(201);
     const first = await startWorker();
@@ -139,7 +139,7 @@ describe('bullmq-job/worker.ts', () => {
     expect(first.lines).toContain('order 42 is put back: The wait for the lock was aborted');
   });
 
-  it('a worker that is told to stop ends, though its Redis does not reply', async () => {
+  it('A worker that must stop ends, although its Redis does not reply', async () => {
     const worker = await startWorker();
     redis.pause();
     try {

@@ -22,7 +22,7 @@ describe('demo.ts', () => {
   });
   afterAll(() => redis.stop());
 
-  it('shows in memory who waits, holds and re-enters, and what comes out with the lock and without it', async () => {
+  it('The demo shows in memory the waits, holds and re-entries, and the result with the lock and without it', async () => {
     const { code, stdout, stderr } = await run('');
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toContain('WITH THE LOCK, in memory: one server process');

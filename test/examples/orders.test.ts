@@ -29,7 +29,7 @@ describe.each(servers)('%s', (file) => {
   });
   afterAll(stopExamples);
 
-  it('ships no unit twice, however many requests come at once', async () => {
+  it('The shop ships no unit twice, however many requests arrive at once', async () => {
     const ids = [...Array<string>(12).fill('1'), ...Array<string>(3).fill('2')];
     const answers = await Promise.all(ids.map((id) => ship(example, id)));
     expect(answers.map(({ status }) => status).sort()).toEqual([...Array(8).fill(201), ...Array(7).fill(409)]);

@@ -92,7 +92,7 @@ describe('two services on one Redis', () => {
     expect(payments.lines).toContainEqual(expect.stringMatching(/^trace holds order:\.\.\/43\?a, fence/));
   });
 
-  it('a charge whose total the order service refuses does not come to the bank', async () => {
+  it('A charge whose total the order service refuses does not reach the bank', async () => {
     const refusing = createServer((_req, res) => res.writeHead(503).end('{}')).listen(0, '127.0.0.1');
     await once(refusing, 'listening');
     const ORDERS_URL = `http://127.0.0.1:${(refusing.address() as AddressInfo).port}`;

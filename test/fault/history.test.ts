@@ -35,7 +35,7 @@ it('A hold that was never released counts up to the last end that its process kn
   ]);
 });
 
-it('A renewal that came after the deadline counts from then on, and not before', () => {
+it('A renewal that arrived after the deadline counts from then on, and not before', () => {
   const lines = [...first, '200 renewed p/a - 100', '260 releasing p/a'];
   expect(broken([...lines, '110 asked q/b', '120 granted q/b 2 50', '130 releasing q/b'])).toEqual([]);
   expect(broken([...lines, '110 asked q/b', '190 granted q/b 2 50', '230 releasing q/b'])).toHaveLength(1);
@@ -79,7 +79,7 @@ describe('Branches in a history', () => {
   ];
   const outer = ['0 asked p|T|o', '1 granted p|T|o 1 1000', '900 releasing p|T|o - 0', '901 released p|T|o - 0'];
 
-  it('A branch may hold a key beside its ancestors, and not beside other branches or traces', () => {
+  it('A branch may hold a key alongside its ancestors, and not alongside other branches or traces', () => {
     expect(branches([...outer, ...holds('p|T/1/2|i', 5), ...holds('p|T/1/3|j', 30)])).toEqual([]);
     expect(branches([...outer, ...holds('p|T/1/2|i', 5), ...holds('p|T/1/3|j', 8)])).toEqual(['overlap']);
     expect(branches([...outer, ...holds('p|T/1|i', 5), ...holds('q|U|j', 30, 2)])).toContain('overlap');

@@ -41,7 +41,7 @@ describe('What the model finds', () => {
     );
   });
 
-  it('The model finds a waiter that is never served if a release does not reach the waiters and a poll is answered from memory', () => {
+  it('The model finds a waiter that is never served if a release does not reach the waiters and a poll gets a reply from memory', () => {
     const acquire: Store['acquire'] = (lock, host, request, terms) => {
       const { nowMs } = host;
       const isKnown = lock.waiter(request.holdId) !== undefined || lock.holds.get(request.holdId)?.isClaim;

@@ -116,7 +116,7 @@ describe.each<readonly [string, () => AbstractHttpAdapter]>([
     expect(await response.json()).toEqual({ newest: 'north', all: ['42', 'north'], owner: 'mine' });
   });
 
-  it('A guard on a controller is for all of its routes, and comes before those of the routes', async () => {
+  it('A guard on a controller is for all of its routes, and runs before those of the routes', async () => {
     @Controller()
     @LockOn('outer')
     class Guarded {
@@ -393,7 +393,7 @@ describe.each<readonly [string, () => AbstractHttpAdapter]>([
     await expect(runInTrace(() => lock.acquire('k'), { locks })).rejects.toMatchObject({ code: 'ERR_LOCK_CLOSED' });
   });
 
-  it('A guard on what is no HTTP route, such as a resolver of GraphQL, is an error that says what to do', async () => {
+  it('A guard on something other than an HTTP route, such as a resolver of GraphQL, is an error that names what to do', async () => {
     class Resolver {
       @LockOn('k')
       async order(): Promise<string> {

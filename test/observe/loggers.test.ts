@@ -37,7 +37,7 @@ async function refusal(): Promise<LockError> {
 const shown = { code: 'ERR_LOCK_TIMEOUT', key: 'order:42', category: 'orders' };
 
 describe('Loggers', () => {
-  it('pino shows the code, key and category of an error, who holds the key, and no owner', async () => {
+  it('pino shows the code, key and category of an error, the holder of the key, and no owner', async () => {
     const { stream, lines } = sink();
     const err = await refusal();
     pino(stream).error({ err }, 'refused');
@@ -57,7 +57,7 @@ describe('Loggers', () => {
     expect(JSON.stringify(lines())).not.toContain('secret');
   });
 
-  it('util.inspect shows the code, key and category of an error, and who holds the key', async () => {
+  it('util.inspect shows the code, key and category of an error, and the holder of the key', async () => {
     const text = inspect(await refusal());
     for (const part of ["code: 'ERR_LOCK_TIMEOUT'", "key: 'order:42'", "category: 'orders'", "traceId: 'secret-owner'"])
       expect(text).toContain(part);

@@ -119,7 +119,7 @@ describe('instrumentLocks', () => {
     ]);
   });
 
-  it('The spans say what was acquired, for whom, by which call and how it ended', async () => {
+  it('The spans show the key, the owner, the call and the end of each acquire', async () => {
     instrument();
     await job('job', () => lock.run('order:42', () => 'done', { category: 'orders' }));
     const { attributes } = named('acquire orders');
@@ -257,7 +257,7 @@ describe('instrumentLocks', () => {
     await others.end();
   });
 
-  it('A `lockName` that throws breaks no acquire: the lock is named `other`, and a warning says so', async () => {
+  it('A `lockName` that throws breaks no acquire: the lock is named `other`, and there is a warning', async () => {
     const warned = jest.spyOn(process, 'emitWarning').mockImplementation(() => {});
     instrument({
       lockName: () => {

@@ -243,7 +243,7 @@ describe('the published package', () => {
     it.each([
       ['reenlock/prometheus', 'prom-client', 'collectLockMetrics'],
       ['reenlock/otel', '@opentelemetry/api', 'instrumentLocks'],
-    ])('%s says that %s must be installed, and the rest of the package works without it', (subpath, peer, name) => {
+    ])('The error of %s names %s as missing, and the rest of the package works without it', (subpath, peer, name) => {
       const code = `const locks = require('reenlock').createLocks();
         try { require('${subpath}').${name}(locks); } catch (error) { console.log(error.code, error.message); }`;
       expect(execFileSync('node', ['-e', code], { encoding: 'utf8', cwd: consumer.folder })).toBe(

@@ -119,7 +119,7 @@ describe('During a rolling deploy', () => {
 
   const refused = { code: 'ERR_LOCK_STORE', outcome: 'not-applied', message: expect.stringContaining('newer version') };
 
-  it('A process that meets a lock of a later format says so in each call, and works on once it is gone', async () => {
+  it('A process that meets a lock of a later format rejects each call with that reason, and works on once it is gone', async () => {
     const { client, acquire, close } = open('older', 'later:');
     const record = 'later:{order:1}:lock';
     await client.hset(record, 'format', '2');

@@ -63,7 +63,7 @@ describe('a lock on several independent instances', () => {
     await inProcess(1, () => lock.run('order:42', async () => {}));
   });
 
-  it('fails while a majority is down, and nobody is told that it holds', async () => {
+  it('A quorum fails while a majority is down, and nobody gets a hold', async () => {
     for (const node of nodes.slice(0, 3)) node.always('acquire', down);
     await expect(inProcess(0, () => lock.acquire('order:42'))).rejects.toBeInstanceOf(LockStoreError);
     for (const node of nodes) node.heal();

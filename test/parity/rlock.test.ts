@@ -209,7 +209,7 @@ describeStores("Redisson's RLock", ({ stage, service }) => {
     });
   });
 
-  it('`forceUnlock` deletes whoever holds, and wakes waiters', async () => {
+  it('`forceUnlock` deletes all holders, and wakes waiters', async () => {
     const [one, two] = [service({ pollMs: longMs }), service({ pollMs: longMs })];
     await one.job('one', async () => {
       // No renewal tells its holder.

@@ -101,7 +101,7 @@ describe('collectLockMetrics', () => {
     collectLockMetrics(locks, { registry, prefix: 'my_' })();
   });
 
-  it('collectLockMetrics names locks as the application says, and counts the names beyond 100 as other', async () => {
+  it('collectLockMetrics uses the application’s names of locks, and counts the names beyond 100 as other', async () => {
     let n = 0;
     const warned = jest.spyOn(process, 'emitWarning').mockImplementation(() => {});
     collectLockMetrics(locks, { registry, lockName: () => `name-${n++}` });

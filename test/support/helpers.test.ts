@@ -54,7 +54,7 @@ describe('startRedis', () => {
     await server.stop();
   });
 
-  it('says what the server said when it does not start', async () => {
+  it('The error of a server that does not start has the server’s message', async () => {
     await expect(startRedis({ args: ['--no-such-option', '1'] })).rejects.toThrow('no-such-option');
   });
 });

@@ -57,7 +57,7 @@ describe('configureTestLocks', () => {
     },
   );
 
-  it('A test can take a lock from its holder, who is told', async () => {
+  it('A test can take a lock from its holder, which learns of it', async () => {
     await runInTrace(async () => {
       const hold = await lock.acquire('order:42');
       expect(await locks.loseLock('order:42')).toBe(true);
@@ -98,7 +98,7 @@ describe('A manual clock', () => {
   });
   afterEach(() => locks.end());
 
-  it('A manual clock ends a wait when the test says so', async () => {
+  it('A manual clock ends a wait when the test advances it', async () => {
     await locks.holdAs('other', 'k');
     const refused = runInTrace(() => lock.acquire('k', { waitMs: 5_000 }), { locks }).catch((error: unknown) => error);
     await locks.whenWaiting('k');
@@ -173,7 +173,7 @@ describe('createTestLocks', () => {
     expect(create).toThrow(message);
   });
 
-  it('createTestLocks refuses to advance a real clock, and says which one to ask for', async () => {
+  it('createTestLocks refuses to advance a real clock, and names the one to ask for', async () => {
     const locks = createTestLocks();
     await expect(locks.clock.advance(1)).rejects.toThrow("Expected `createTestLocks({ clock: 'manual' })`");
     await locks.end();

@@ -30,7 +30,7 @@ async function holders(setup: Setup, ...traces: string[]): Promise<Job[]> {
 const edgeCallsOf = ({ store }: Setup): number => edgeCalls.reduce((sum, operation) => sum + store.count(operation), 0);
 
 describe('two traces that take two keys in opposite order', () => {
-  it('do not wait for each other: who was queued last is refused at once, and the other gets through', async () => {
+  it('Requests do not wait for each other in a deadlock: the one that was queued last is refused at once, and the other continues', async () => {
     const setup = setUp();
     const [a, b] = await holders(setup, 'a', 'b');
     const first = await asked(setup, a!, 'k1');
@@ -60,7 +60,7 @@ describe('two traces that take two keys in opposite order', () => {
     expect(seen).toEqual([{ ...parts, holdId: expect.any(String), waitedMs: 0, cycle }]);
   });
 
-  it('are told of without what the wall clock was set by meanwhile', async () => {
+  it('The reported waits leave out a step of the wall clock', async () => {
     const setup = setUp();
     const seen = setup.events('deadlock');
     const [a, b] = await holders(setup, 'a', 'b');
@@ -72,7 +72,7 @@ describe('two traces that take two keys in opposite order', () => {
     expect(seen).toMatchObject([{ waitedMs: 0 }]);
   });
 
-  it('of two processes are told apart as well', async () => {
+  it('Deadlocks of two processes are found as well', async () => {
     const setup = setUp();
     const other = setup.sibling();
     const a = setup.job();
@@ -87,7 +87,7 @@ describe('two traces that take two keys in opposite order', () => {
     expect(first.state).toBe('fulfilled');
   });
 
-  it('leave nothing of the wait: the victim may ask again once it has given back what it held', async () => {
+  it('A deadlock leaves nothing of the wait: the victim may try again once it has released its holds', async () => {
     const setup = setUp();
     const [a, b] = await holders(setup, 'a', 'b');
     const first = await asked(setup, a!, 'k1');
@@ -119,7 +119,7 @@ describe('two traces that take two keys in opposite order', () => {
   });
 });
 
-it('a wait is told of before anything is looked for: of two that close a ring, one sees all of it', async () => {
+it('A wait is published before the search: of two waits that close a cycle, one sees all of it', async () => {
   const setup = setUp();
   const [a] = await holders(setup, 'a', 'b');
   const open = setup.store.gate('setEdge');
@@ -183,7 +183,7 @@ describe('a ring of waits', () => {
     expect(ofB.error).toBeInstanceOf(DeadlockError);
   });
 
-  it('that is closed by a hold which came after the wait is found with the next poll', async () => {
+  it('A deadlock that is closed by a hold granted after the wait is found with the next poll', async () => {
     const setup = setUp();
     const [a, b] = [setup.job(), setup.job()];
     await b.in(() => lock.acquire('k1'));
@@ -275,7 +275,7 @@ describe('a trace is one line of work', () => {
 });
 
 describe('a batch', () => {
-  it('that waits for a key with others in its hands closes a ring with who takes them one by one', async () => {
+  it('A batch that waits for a key while it holds others closes a cycle with a request that takes them one by one', async () => {
     const setup = setUp();
     const [one, two] = [setup.job('one'), setup.job('two')];
     await two.in(() => lock.acquire('b'));
@@ -320,7 +320,7 @@ describe('a batch', () => {
   });
 });
 
-it('the victim is who came last, whatever the priorities: not who stands last in its queue', async () => {
+it('The victim is the wait that was queued last, whatever the priorities: not the last one in its queue', async () => {
   const setup = setUp();
   const [a, b] = await holders(setup, 'a', 'b');
   const ahead = await asked(setup, setup.job(), 'k1');
@@ -330,7 +330,7 @@ it('the victim is who came last, whatever the priorities: not who stands last in
 });
 
 describe('readers', () => {
-  it('who share a key are all waited for: a ring through any of them is found', async () => {
+  it('A waiter waits for all holders of a shared key: a cycle through any of them is found', async () => {
     const setup = setUp();
     const readers = ['r0', 'r1', 'r2'].map((trace) => setup.job(trace));
     const writer = setup.job('writer');
@@ -348,7 +348,7 @@ describe('readers', () => {
     expect(first.state).toBe('fulfilled');
   });
 
-  it('of whom two wait for a writer who waits for both are two rings: each has its victim', async () => {
+  it('Two readers that wait for a writer which waits for both are two cycles: each has its victim', async () => {
     const setup = setUp();
     const [one, two, writer] = ['r1', 'r2', 'writer'].map((trace) => setup.job(trace));
     for (const reader of [one!, two!]) await reader.in(() => lock.acquire('shared', { mode: 'read' }));
@@ -361,7 +361,7 @@ describe('readers', () => {
     expect(waits[0]!.state).toBe('fulfilled');
   });
 
-  it('who wait for each other’s keys to read do not wait at all', async () => {
+  it('Readers that ask for each other’s keys to read do not wait at all', async () => {
     const setup = setUp();
     const [a, b] = [setup.job('a'), setup.job('b')];
     await a.in(() => lock.acquire('k0', { mode: 'read' }));
@@ -370,7 +370,7 @@ describe('readers', () => {
     expect(waits.map(({ state }) => state)).toEqual(['fulfilled', 'fulfilled']);
   });
 
-  it('who stand behind a writer wait with it: a ring through the reader whom it waits for is found', async () => {
+  it('Readers behind a writer wait with it: a cycle through the reader that it waits for is found', async () => {
     const setup = setUp();
     const [reader, writer, behind] = ['reader', 'writer', 'behind'].map((trace) => setup.job(trace));
     await reader!.in(() => lock.acquire('shared', { mode: 'read' }));
@@ -384,7 +384,7 @@ describe('readers', () => {
     expect(second.state).toBe('fulfilled');
   });
 
-  it('of one request alone who ask to write alongside others are named by their trace', async () => {
+  it('A reader of one request that asks to write alongside others is named by its trace', async () => {
     const setup = setUp();
     const [one, other] = [setup.job('one'), setup.job('other')];
     await other.in(() => lock.acquire('key', { mode: 'read' }));
@@ -395,7 +395,7 @@ describe('readers', () => {
 });
 
 describe('what is not there any more', () => {
-  it('closes no ring: a wait that was given up, although its edge is still told', async () => {
+  it('A wait that was given up closes no cycle, although its edge is still published', async () => {
     const setup = setUp();
     const [a, b] = await holders(setup, 'a', 'b');
     setup.store.always('clearEdge', { kind: 'lostCall' });
@@ -473,7 +473,7 @@ describe('what is not there any more', () => {
     expect(failures).toEqual([{ operation: 'edges', key: 'k1', error: expect.any(Error) }]);
   });
 
-  it('is told of for as long as it waits', async () => {
+  it('A wait is published for as long as it lasts', async () => {
     const setup = setUp();
     const [a, b] = await holders(setup, 'a', 'b');
     const first = await asked(setup, a!, 'k1', { waitMs: 60_000 });
@@ -483,7 +483,7 @@ describe('what is not there any more', () => {
   });
 });
 
-describe('who can be in no ring pays nothing', () => {
+describe('A request that can be in no cycle pays nothing', () => {
   it.each<[string, (job: Job, setup: Setup) => unknown]>([
     ['holds nothing', () => {}],
     ['has released what it held', (job) => job.in(() => lock.run('free', () => {}))],
@@ -515,7 +515,7 @@ describe('who can be in no ring pays nothing', () => {
     expect([waiter.state, edgeCallsOf(setup)]).toEqual(['pending', 0]);
   });
 
-  it('nor, any further, does one that gives up before it has told of its wait', async () => {
+  it('A request that gives up before it has published its wait pays nothing more', async () => {
     const setup = setUp();
     const { store, clock } = setup;
     const [a] = await holders(setup, 'a', 'b');
@@ -555,7 +555,7 @@ describe('who can be in no ring pays nothing', () => {
     expect(store.count('clearEdge')).toBe(1);
   });
 
-  it('nor does one whose grant came before the reply that it was queued', async () => {
+  it('A request whose grant arrived before the reply that queued it pays nothing', async () => {
     const setup = setUp();
     const other = setup.sibling();
     const first = await other.job().in(() => lock.acquire('key'));

@@ -29,7 +29,7 @@ describe('The local deadline', () => {
     expect((await acquired).remainingMs()).toBe(localMs - 700);
   });
 
-  it('The local deadline comes nearer with time, and is passed at zero', async () => {
+  it('The local deadline approaches with time, and has passed at zero', async () => {
     const { job, clock } = setUp();
     const hold = await job().in(() => lock.acquire('key', fixed));
     clock.skip(localMs - 1);

@@ -52,7 +52,7 @@ describe('A wait for another branch of the request', () => {
     expect((first.error as LockLostError).code).toBe('ERR_LOCK_LOST');
   });
 
-  it('does not count as code that hears of a loss: if no other does, a warning tells it', async () => {
+  it('A wait for a branch does not count as code that notices a loss: if no other does, there is a warning', async () => {
     const setup = setUp();
     const job = setup.job();
     await job.in(() => lock.acquire('key'));
@@ -70,7 +70,7 @@ describe('A wait for another branch of the request', () => {
     expect(warnings().map(({ code }) => code)).toEqual(['LOCK_LOST']);
   });
 
-  it('asks the store after that branch has released, so that a stranger who waited longer comes first', async () => {
+  it('A wait asks the store after that branch has released: a stranger that waited longer is first', async () => {
     const setup = setUp();
     const entered = setup.events('entered');
     const log: string[] = [];

@@ -100,7 +100,7 @@ describe('The stack of an error', () => {
     expect(framesOf(forgotten.error)[0]).toEqual(frameOf('attempt'));
   });
 
-  it('Each waiter has the line of its own call', async () => {
+  it('Each waiter has the line of its call', async () => {
     const setup = setUp();
     await taken(setup);
     const [first, second] = [await queued(setup), outcomeOf(setup.job().in(() => callAs('run', {})))];

@@ -31,7 +31,7 @@ describe('whenFree', () => {
     expect(await setup.store.remains()).toEqual([]);
   });
 
-  it('waits behind those that waited before, and not for those that come later', async () => {
+  it('whenFree waits behind earlier waiters, and not for later ones', async () => {
     const setup = setUp();
     const hold = await taken(setup);
     const first = await queued(setup);
@@ -67,7 +67,7 @@ describe('whenFree', () => {
     expect(free.error).toBeInstanceOf(LockAbortedError);
   });
 
-  it('waits for the release of its own scope, since it never re-enters', async () => {
+  it('whenFree waits for the release of its own scope, since it never re-enters', async () => {
     const setup = setUp();
     const job = setup.job();
     const hold = await job.in(() => lock.acquire('key'));

@@ -4,7 +4,7 @@ import { type Placed, SortedList } from '../../../src/core/machine/sorted-list.t
 const step = fc.record({ place: fc.integer({ min: -3, max: 3 }), isRemoval: fc.boolean(), which: fc.nat(10_000) });
 
 describe('A sorted list', () => {
-  it('A sorted list keeps items by place, equal ones as they came, and knows the rank of each', () => {
+  it('A sorted list keeps items by place, equal ones in the order of arrival, and knows the rank of each', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 3_000, size: 'max' }), (steps) => {
         const list = new SortedList<number>();

@@ -38,7 +38,7 @@ describe('MemoryStore', () => {
     [-1, 0, false],
     [100, 999_999, true],
     [100, 1_000_001, false],
-  ])('Priority %i is before a waiter that came %i ms earlier: %s', async (priority, ms, isBefore) => {
+  ])('Priority %i is ahead of a waiter that was queued %i ms earlier: %s', async (priority, ms, isBefore) => {
     const process = stage.deafProcess();
     await process.line().hold({ leaseMs: ms + longMs });
     const first = await process.line().wait({ livenessMs: ms + longMs });

@@ -115,7 +115,7 @@ describe('A name that another subpath has', () => {
     names.set(name, name === 'CasStore' ? 'reenlock/redis' : 'reenlock/express');
 
   it.each([...names].filter(([name]) => !notCalled.includes(name)))(
-    '%s of `reenlock` says that it is in %s',
+    'The error of %s of `reenlock` names %s',
     (name, subpath) => {
       const misplaced = (core as unknown as Record<string, new (options: object) => unknown>)[name];
       expect(misplaced).toBeDefined();

@@ -25,7 +25,7 @@ describeFrameworks('A client that ends its side of the connection after its requ
     expect(contest.first.received).toBe('');
   });
 
-  it('[half-closed-02] With httpAllowHalfOpen, a client that ends its side is answered, and the lock is kept until then', async () => {
+  it('[half-closed-02] With httpAllowHalfOpen, a client that ends its side gets its response, and the lock is kept until then', async () => {
     const work = gate();
     const contest = await Contest.start(framework, async (call, stage) => {
       Object.assign(stage.server, { httpAllowHalfOpen: true });

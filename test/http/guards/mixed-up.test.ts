@@ -123,7 +123,7 @@ describe.each([
   const message = `Expected \`${call}\` to be mounted, got \`${name}\` itself, which was called with a request: call it first`;
 
   it.each(expresses)(
-    'A factory that was mounted without being called fails each request in %s with an error that says so',
+    'A factory that was mounted without being called fails each request in %s with an error that names it',
     async (_, make) => {
       const app = make();
       app.use(expressFactory as unknown as RequestHandler, (_req, res) => void res.send('in'));
@@ -132,7 +132,7 @@ describe.each([
     },
   );
 
-  it('A factory that was mounted without being called fails each request in Koa with an error that says so', async () => {
+  it('A factory that was mounted without being called fails each request in Koa with an error that names it', async () => {
     const app = new Koa();
     const errors: Error[] = [];
     app.on('error', (error) => errors.push(error));
@@ -147,7 +147,7 @@ describe.each(['traceContext', 'lockOn'] as const)('%s for a WebSocket', (name) 
   const next = jest.fn();
 
   // As koa-websocket makes its context, with the request alone.
-  it('A middleware for a WebSocket is an error in Koa that says what to do', () => {
+  it('A middleware for a WebSocket is an error in Koa that names what to do', () => {
     const ctx = Object.assign(new Koa().createContext(req, new ServerResponse(req)), { res: undefined });
     expect(() => forKoa[name](ctx as unknown as Koa.Context, next)).toThrow(
       new LockConfigError(
@@ -163,7 +163,7 @@ describe.each(['traceContext', 'lockOn'] as const)('%s for a WebSocket', (name) 
     ['`null` (null)', req, null],
     ['a value of type object', new EventEmitter(), req],
   ])(
-    'A middleware for a WebSocket is an error in Express that says what to do, if the response is %s',
+    'A middleware for a WebSocket is an error in Express that names what to do, if the response is %s',
     (got, first, second) => {
       const passed: unknown[] = [];
       forExpress[name](first as IncomingMessage, second as unknown as ServerResponse, (error) => passed.push(error));

@@ -34,7 +34,7 @@ describe.each(stages)('%s (%s)', (protocol, _, framework) => {
     contest.stage.expectOrder('first answers', 'released first k', 'second in');
   });
 
-  it('[http2-02] Requests for one key on one connection are answered one after the other', async () => {
+  it('[http2-02] Requests for one key on one connection get their responses one after the other', async () => {
     const stage = await answering(framework, protocol);
     const client = await stage.connectHttp2();
     const answers = ['one', 'two', 'three'].map((trace) => client.request({ path: '/x', trace }));

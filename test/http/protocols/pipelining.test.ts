@@ -12,7 +12,7 @@ describeStyles('Requests that are pipelined on one connection', (framework) => {
   const { lockOn } = framework;
   afterEach(ServerStage.endAll);
 
-  it('[pipelining-01] Pipelined requests for one key are answered one after the other, without a deadlock', async () => {
+  it('[pipelining-01] Pipelined requests for one key get their responses one after the other, without a deadlock', async () => {
     const stage = await ServerStage.start(framework, (app, stage) =>
       app.route('/:id', lockOn('k'), async (call) => {
         stage.note(`${call.params.id} in`);

@@ -66,7 +66,7 @@ describeFrameworks('A request that goes on after its answer', (framework) => {
   });
 
   if (framework.awaitsHandlers) {
-    it('[after-answer-04] The lock is released only after work that goes on for longer than abortGraceMs: an answered client has not left', async () => {
+    it('[after-answer-04] The lock is released only after work that goes on for longer than abortGraceMs: a client with its response has not disconnected', async () => {
       const clock = new ManualClock();
       const work = gate();
       const contest = await Contest.start(

@@ -85,7 +85,7 @@ describeStyles('in production', (framework) => {
     expect(codes()).toEqual([]);
   });
 
-  it("what `traceContext` says counts, where the `Locks` says 'all'", async () => {
+  it("The option of `traceContext` counts if the `Locks` has 'all'", async () => {
     const stage = await ServerStage.start(framework, { bare: true, trust: 'all' }, (app, stage) =>
       app.use(framework.traceContext({ locks: stage.locks, trust: 'none' })).route('/x', (call) => call.send({})),
     );

@@ -91,7 +91,7 @@ describe('CasStore', () => {
       expect((await reply).status).toBe('granted');
     });
 
-    it('A call gives up at `deadlineMs` with nothing applied, and tells how many tries it made', async () => {
+    it('A call gives up at `deadlineMs` with nothing applied, and reports how many tries it made', async () => {
       stage.store = new CasStore({ adapter, deadlineMs: 100 }, clock);
       const line = stage.deafProcess().line();
       const reply = line.ask().catch((error: unknown) => error);
@@ -146,7 +146,7 @@ describe('CasStore', () => {
     });
   });
 
-  it('The outcome of a failed write is what the adapter says: certain, or not', async () => {
+  it('The adapter decides the outcome of a failed write: certain, or not', async () => {
     const refusal = new LockStoreError('no', { outcome: 'not-applied', cause: new Error('read only') });
     const unknown = new LockStoreError('no', { outcome: 'unknown', cause: new Error('gone') });
     for (const error of [new Error('gone'), unknown, refusal]) {

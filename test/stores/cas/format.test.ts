@@ -53,7 +53,7 @@ describe('What a CasStore has stored as format 1', () => {
     expect(JSON.parse(adapter.texts.get(record) as string)).not.toHaveProperty('format');
   });
 
-  it('A record of a later format is an error that says so in every call, and stays as it is', async () => {
+  it('A record of a later format is an error in every call that names it, and stays as it is', async () => {
     const [[, { text }] = ['', { text: '' }]] = stored;
     const later = `{"format":2,${text.slice(1)}`;
     adapter.texts.set(record, later);

@@ -9,7 +9,7 @@ watchLeaks();
 
 const leaseMs = 10_000;
 
-describe('An adapter of a server without a clock, which returns the time of its own process', () => {
+describe('An adapter of a server without a clock, which returns its process’s time', () => {
   let clock: ManualClock;
   let server: MapCas;
   beforeEach(() => {

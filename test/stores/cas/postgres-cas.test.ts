@@ -136,7 +136,7 @@ describe('PostgresCas', () => {
     expect(await keys()).toEqual(['reenlock:order:42']);
   });
 
-  it('If two write at once under serializable isolation, one is told that the other was faster', async () => {
+  it('If two write at once under serializable isolation, one learns that the other was faster', async () => {
     const options = '-c default_transaction_isolation=serializable';
     const strict = new Pool({ connectionString: server.url, options });
     const adapter = new PostgresCas({ pool: strict });

@@ -185,7 +185,7 @@ describe('MySqlCas', () => {
       await application.end();
     });
 
-    it('is told if every connection of the pool is in a transaction', async () => {
+    it('The caller gets an error if every connection of the pool is in a transaction', async () => {
       const application = createPool({ uri: server.url, connectionLimit: 4 });
       const lent = await Promise.all(Array.from({ length: 4 }, () => application.getConnection()));
       for (const connection of lent) {
@@ -223,7 +223,7 @@ describe('MySqlCas', () => {
 
   describe('Writes of MySqlCas that meet others', () => {
     it.each(['READ COMMITTED', 'REPEATABLE READ', 'SERIALIZABLE'])(
-      'At once, under %s, one succeeds and the others are told that it was faster',
+      'At once, under %s, one succeeds and the others learn that it was faster',
       async (isolation) => {
         const adapters = await Promise.all(
           Array.from({ length: 4 }, async () => {

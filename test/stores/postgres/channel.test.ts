@@ -58,7 +58,7 @@ describe('The channel of PostgresStore', () => {
     expect(inspectAll(error)).not.toContain('wrong');
   });
 
-  it('The channel connects as `listen` says, by a connection string or by a client’s options', async () => {
+  it('The channel connects by `listen`, a connection string or a client’s options', async () => {
     for (const listen of [`${stage.server.url}?application_name=direct`, clientOptions('direct')]) {
       const unsubscribe = await stage.storeOf({ listen }).subscribe(name(), () => {});
       expect(await stage.listeners()).toMatchObject([{ application: 'direct' }]);
@@ -269,7 +269,7 @@ describe('The channel of PostgresStore', () => {
     expect(inspectAll(error)).not.toContain('s3cret');
   });
 
-  it('A subscription rejects if `listen` leads to another database than the pool: no message would ever come', async () => {
+  it('A subscription rejects if `listen` leads to another database than the pool: no message would ever arrive', async () => {
     await stage.pool.query('CREATE DATABASE elsewhere');
     const store = stage.storeOf({ listen: stage.server.url.replace(/postgres$/, 'elsewhere'), timeoutMs: 300 });
     const outcome = store.subscribe(name(), () => {});

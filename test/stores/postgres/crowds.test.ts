@@ -43,7 +43,7 @@ describe('A crowd on PostgreSQL', () => {
     await locks.close();
   });
 
-  it('Nobody comes in before the readers of a row that goes on', async () => {
+  it('Nobody is granted before the readers of a row that goes on', async () => {
     const { holder, readers } = await row(await stage.process(), 300);
     await holder.release();
     expect(await stage.deafProcess().line().status({ queue: false })).toBe('refused');

@@ -50,7 +50,7 @@ describe('Calls on locks', () => {
     expect(pool.sent.map(({ values }) => values?.[1])).toEqual(['a', 'b']);
   });
 
-  it('Calls go together with those that came while there was no connection', async () => {
+  it('Calls go together with those that arrived while there was no connection', async () => {
     const { clock, pool, ask } = setUp();
     pool.isOpen = false;
     ask('a', 1);

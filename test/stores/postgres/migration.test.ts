@@ -53,7 +53,7 @@ describe('The schema of PostgresStore', () => {
     expect((await stage.order()).holds).toEqual([line.holdId]);
   });
 
-  it('A missing schema is an error that says what to do, and nothing is granted', async () => {
+  it('A missing schema is an error that names what to do, and nothing is granted', async () => {
     await stage.pool.query('DROP SCHEMA reenlock CASCADE');
     await expect(stage.deafProcess().line().ask()).rejects.toMatchObject({
       outcome: 'not-applied',

@@ -23,7 +23,7 @@ describe('PostgresStore behind PgBouncer', () => {
     await bouncer.stop();
   });
 
-  it('In transaction mode, the store finds that LISTEN does not work, says so once, and closes the connection', async () => {
+  it('In transaction mode, the store finds that LISTEN does not work, warns once, and closes the connection', async () => {
     await begin('transaction');
     const store = stage.storeOf({ pool });
     expect(store.capabilities.reachability).toBe(true);
@@ -81,7 +81,7 @@ describe('PostgresStore behind PgBouncer', () => {
     await end();
   });
 
-  it('With a `listen` that bypasses PgBouncer, grants come by message, and a dead process is skipped', async () => {
+  it('With a `listen` that bypasses PgBouncer, grants arrive by message, and a dead process is skipped', async () => {
     await begin('transaction');
     stage.store = stage.storeOf({ pool, listen: stage.server.url });
     const [one, two] = [await stage.process(), await stage.process()];
@@ -111,7 +111,7 @@ describe('PostgresStore behind PgBouncer', () => {
     expect(await two.granted(waiter)).toMatchObject({ isClaim: true });
   });
 
-  it('In session mode, one session is lent while the store listens, and grants come by message', async () => {
+  it('In session mode, one session is lent while the store listens, and grants arrive by message', async () => {
     await begin('session');
     stage.store = stage.storeOf({ pool });
     const process = await stage.process();

@@ -44,7 +44,7 @@ describe('A process on PostgreSQL', () => {
     expect(entered).toEqual(['long', 'short']);
   });
 
-  it('A process with the longest instance name hears at once that its lock was taken away', async () => {
+  it('A process with the longest instance name learns at once that its lock was taken away', async () => {
     const [short, long] = [locksOf('a'), locksOf(longest)];
     await runInTrace(
       async () => {

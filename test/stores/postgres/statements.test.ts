@@ -176,7 +176,7 @@ describe('a statement', () => {
     expect(pool.connections.map(({ released }) => released)).toEqual(['closed', 'closed', 'closed']);
   });
 
-  it('A statement follows a question if pg does not say whether the connection is in a transaction', async () => {
+  it('A statement follows a question if pg does not report whether the connection is in a transaction', async () => {
     const { pool, ask, last } = setUp();
     pool.lendsIn = [undefined, undefined];
     const outcome = ask();

@@ -50,7 +50,7 @@ describe('An acquire on a quorum', () => {
     [5, 3],
     [7, 4],
   ])(
-    'An acquire on %i nodes fails while %i are dead, says so, and leaves nothing on the living ones',
+    'An acquire on %i nodes fails while %i are dead, reports that, and leaves nothing on the living ones',
     async (count, dying) => {
       const stage = new QuorumStage(count);
       for (const node of stage.nodes.slice(0, dying)) node.always('acquire', dead);
@@ -73,7 +73,7 @@ describe('An acquire on a quorum', () => {
     expect(await stage.copies()).toBe(0);
   });
 
-  it('An acquire’s error tells contention, timeouts, unreachable nodes and error replies apart', async () => {
+  it('An acquire’s error distinguishes contention, timeouts, unreachable nodes and error replies', async () => {
     const stage = new QuorumStage(5);
     await putOn([stage.nodes[0]!], 'another');
     stage.nodes[1]!.always('acquire', dead);
@@ -348,7 +348,7 @@ describe('Nodes whose clocks are an hour apart', () => {
     expect(renewed.status === 'renewed' && renewed.endMs - renewed.nowMs).toBe(60_000);
   });
 
-  it('A refused acquire is told when enough nodes will be free', async () => {
+  it('A refusal has the time when enough nodes will be free', async () => {
     const { stage, nodes } = apart(3, [0]);
     for (const [index, leaseMs] of [10_000, 40_000, 20_000].entries()) await putOn([nodes[index]!], 'another', leaseMs);
     expect((await asked(stage, stage.deafProcess().line())).value).toMatchObject({ leaseRemainingMs: 20_000 });

@@ -81,7 +81,7 @@ describe('A quorum of real servers', () => {
     await line.release().catch(() => {});
   });
 
-  it('A quorum lets every process hear of a release, from every server', async () => {
+  it('A quorum sends every release to every process, from every server', async () => {
     await start(3);
     const [one, two] = [await stage.process({ freed: true }), await stage.process({ freed: true })];
     const line = one.line();
@@ -156,7 +156,7 @@ describe('A quorum of real servers', () => {
     await taken();
   });
 
-  it('An application keeps its holds through the loss of one server, and is told of the loss of two', async () => {
+  it('An application keeps its holds through the loss of one server, and learns of the loss of two', async () => {
     await start(3, systemClock);
     const locks = createLocks({ store: stage.store, leaseMs: 5_000, storeTimeoutMs: 4_000 });
     await runInTrace(

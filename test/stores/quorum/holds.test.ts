@@ -166,7 +166,7 @@ describe('A release on a quorum', () => {
     ['released', longMs, 'expired'],
     ['expired', 10, 'absent'],
   ])(
-    'A release is %s with a lease of %i ms if the last node that decides says so, though the first said that it was %s',
+    'A release is %s with a lease of %i ms if the last deciding node replied that, although the first replied %s',
     async (status, leaseMs, first) => {
       const stage = new QuorumStage(3);
       const line = stage.deafProcess().line();
@@ -208,7 +208,7 @@ describe('A release on a quorum', () => {
     expect(outcome.error).toMatchObject({ outcome: 'unknown' });
   });
 
-  it('A release of one try takes nothing from the next try if a copy of it comes late', async () => {
+  it('A release of one try takes nothing from the next try if a copy of it is late', async () => {
     const stage = new QuorumStage(3);
     await putOn(stage.nodes.slice(1), 'another', 10);
     const line = stage.deafProcess().line();
@@ -323,7 +323,7 @@ describe('An inspection of a quorum', () => {
     expect((await stage.inspect()).holds).toEqual([]);
   });
 
-  it('A forced release takes a hold from each node, even where it has another fence, and tells the holder', async () => {
+  it('A force release takes a hold from each node, even if it has another fence there, and the holder learns of it', async () => {
     const stage = new QuorumStage(3);
     stage.nodes[2]!.next('acquire', down);
     await stage.deafProcess().line('owner').hold();
@@ -475,7 +475,7 @@ describe('The stream of a quorum', () => {
     expect(heard).toEqual([]);
   });
 
-  it('The stream says when a node alongside a quorum failed, subscribes again, and hears it from then on', async () => {
+  it('The stream reports a failed node alongside a quorum, subscribes again, and gets its messages from then on', async () => {
     const stage = new QuorumStage(3);
     for (const fault of [down, down]) stage.nodes[1]!.next('subscribe', fault);
     const { messages, end } = await hearing(stage);
@@ -580,7 +580,7 @@ describe('A node that restarted', () => {
     for (const node of nodes) expect((await node.inspect('order:42')).holds).toEqual([]);
   });
 
-  it('The store says that no lease may be longer than `maxLeaseMs`, because of nodes that restart', () => {
+  it('The store allows no lease longer than `maxLeaseMs`, because of nodes that restart', () => {
     expect(aged(10_000).stage.store.capabilities.maxLeaseMs).toBe(10_000);
   });
 });

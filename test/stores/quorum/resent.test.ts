@@ -54,7 +54,7 @@ describe('A try that a quorum refuses', () => {
     return runInTrace(() => lock.run(id, () => tried(losesReply)), { locks: holder.locks }).finally(holder.end);
   }
 
-  it('A refused try leaves nothing on a node that got it twice, if the copy comes when the key is free', async () => {
+  it('A refused try leaves nothing on a node that got it twice, if the copy arrives when the key is free', async () => {
     const { outcome, sent } = await refused(true);
     expect(outcome).toBeNull();
     const [command = '', ...args] = sent;

@@ -161,7 +161,7 @@ describe("the application's client", () => {
     },
   );
 
-  it('The client may serve several stores, each with keys of its own', async () => {
+  it('The client may serve several stores, each with its own keys', async () => {
     const stores = ['a:', 'b:'].map((prefix) => new RedisStore({ client: stage.client, prefix }));
     for (const store of stores) {
       stage.store = store;

@@ -284,7 +284,7 @@ describe('Errors of a real server', () => {
     },
   );
 
-  it('A user without any channel is never told that an applied call was not applied', async () => {
+  it('A user without any channel never gets `not-applied` for an applied call', async () => {
     await stage.client.call('ACL', 'SETUSER', 'mute', 'reset', 'on', 'nopass', '~*', '+@all', 'resetchannels');
     const mute = stage.connect({ username: 'mute', password: 'any' });
     const process = await stage.process();

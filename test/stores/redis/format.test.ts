@@ -57,7 +57,7 @@ describe('What is stored in Redis as format 1', () => {
     },
   );
 
-  it('A lock of a later format is an error that says so in every call, and stays as it is', async () => {
+  it('A lock of a later format is an error in every call that names it, and stays as it is', async () => {
     const later = { format: '2', ends: '1', fence: '2', else: 'something' };
     await stage.client.hset(lock, later);
     await expectLaterFormat(stage, id, (request) => stage.store.edges?.wait(request));

@@ -182,7 +182,7 @@ describe('The keys of RedisStore', () => {
 });
 
 describe('slotOf', () => {
-  it('slotOf is what the specification of Redis Cluster says', () => {
+  it('slotOf follows the specification of Redis Cluster', () => {
     expect(slotOf('123456789')).toBe(0x31c3);
     expect(slotOf('{user1000}.following')).toBe(slotOf('{user1000}.followers'));
     expect(slotOf('foo{}{bar}')).not.toBe(slotOf('bar'));

@@ -62,7 +62,7 @@ describe('A server at its `maxmemory`, with `noeviction`', () => {
     expect((await line.release()).status).toBe('released');
   });
 
-  it('At maxmemory, a release succeeds, and is remembered, if an acquire of it may still come', async () => {
+  it('At maxmemory, a release succeeds, and is remembered, if an acquire of it may still arrive', async () => {
     const line = stage.deafProcess().line();
     await line.hold();
     await fill();

@@ -23,7 +23,7 @@ describe('RedisStore', () => {
     [1, 11_000, false],
     [100, 999_000, true],
     [100, 1_001_000, false],
-  ])('Priority %i is before a waiter that came %i ms earlier: %s', async (priority, ms, isBefore) => {
+  ])('Priority %i is ahead of a waiter that was queued %i ms earlier: %s', async (priority, ms, isBefore) => {
     const process = await stage.process();
     await process.line().hold();
     const low = await process.line().wait();
@@ -37,7 +37,7 @@ describe('RedisStore', () => {
     expect(nowMs - aged.sinceMs).toBeGreaterThan(ms - 1);
   });
 
-  it('A listing names locks of its own prefix only, even if the client has a prefix, too', async () => {
+  it('A listing names only locks of its prefix, even if the client also has a prefix', async () => {
     const client = stage.connect({ keyPrefix: 'a*:' });
     const own = new RedisStore({ client, prefix: 'p?:' });
     const request = { ...stage.deafProcess().line().request, id: 'own' };

@@ -43,13 +43,13 @@ describe('Readers on Redis', () => {
     return costs;
   }
 
-  it('A reader that comes, renews or goes costs the server no more alongside a thousand others, and nor does a poll', async () => {
+  it('A reader that joins, renews or leaves costs the server no more alongside a thousand others, and nor does a poll', async () => {
     const [few, many] = [await costsBeside(10), await costsBeside(1_000)];
     // A time to live that is long enough is not set again.
     for (const [index, cost] of many.entries()) expect([index, cost - (few[index] ?? 0) <= 4]).toEqual([index, true]);
   });
 
-  it('A row of a thousand readers is let in without a poll: a process that is told to ask goes on', async () => {
+  it('A row of a thousand readers is granted without a poll: a process with the message `next` continues', async () => {
     const processes = [await stage.process(), await stage.process()] as const;
     const holder = processes[0].line();
     await holder.hold();
@@ -62,7 +62,7 @@ describe('Readers on Redis', () => {
     expect(await stage.client.zcard(queue)).toBe(0);
   });
 
-  it('Nobody comes in before the readers of a row that goes on', async () => {
+  it('Nobody is granted before the readers of a row that goes on', async () => {
     const process = await stage.process();
     const holder = process.line();
     await holder.hold();
@@ -96,7 +96,7 @@ describe('Readers on Redis', () => {
     }
   }
 
-  it('A reader is known by its whole name, and renewed with a fence that it was told', async () => {
+  it('A reader is known by its whole name, and renewed with a fence from a reply', async () => {
     const process = await stage.process();
     const [one, two] = [process.reader('o', { holdId: 'h1' }), process.reader('o', { holdId: 'h12' })];
     await process.reader().hold();

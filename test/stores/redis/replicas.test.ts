@@ -113,7 +113,7 @@ describe('A store that waits for a replica', () => {
     await line.release();
   });
 
-  it('A call that got no connection in time is not sent any more, and says so', async () => {
+  it('A call that got no connection in time is no longer sent, and reports that', async () => {
     const lines = Array.from({ length: 12 }, (_, i) => stage.deafProcess().line(undefined, { id: `order-${i}` }));
     replica.pause();
     const errors = await Promise.all(lines.map((line) => line.ask().catch((error: unknown) => error)));
@@ -192,7 +192,7 @@ describe('A store that waits for a replica', () => {
     client.disconnect();
   });
 
-  it('No connection is kept for a call that comes after the store’s last subscriber has gone', async () => {
+  it('No connection is kept for a call that arrives after the store’s last subscriber has gone', async () => {
     const late = new RedisStore({ client: stage.client, waitReplicas: 1 });
     await (await late.subscribe('another', () => {}))();
     const duplicate = jest.spyOn(stage.client, 'duplicate');

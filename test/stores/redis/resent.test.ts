@@ -47,7 +47,7 @@ describe.each(clientLibraries)('A try that is refused, with $name', (library) =>
     return Number(calls);
   }
 
-  it('A refused try whose reply was lost leaves nothing, also if a copy of it comes when the key is free', async () => {
+  it('A refused try whose reply was lost leaves nothing, also if a copy of it arrives when the key is free', async () => {
     const locks = createLocks({ store: new RedisStore({ client: stage.client }) });
     const [command = '', ...args] = await runInTrace(() => lock.run('key', () => refused(true)), { locks });
     expect(await stage.client.call(command, ...args)).toContain('cancelled');

@@ -75,7 +75,7 @@ describe.each(clientLibraries)('The rights of the user of a RedisStore, with $na
     expect(await stage.client.keys('*')).toEqual([]);
   });
 
-  it('A server that says nothing of rights, as before Redis 7.0, is asked for the two that nobody would miss', async () => {
+  it('A server that reports no rights, as before Redis 7.0, is asked for the two that nobody would miss', async () => {
     await storeOf('-publish', '-pubsub', '-zadd');
     const source = checkRights.source.replaceAll('redis.acl_check_cmd', 'redis.none');
     const asked = ['PUBLISH', 'PUBSUB NUMSUB', 'ZADD', 'TIME'];

@@ -127,7 +127,7 @@ describe.each(clientLibraries)('The channel of RedisStore and the server of the 
     expect(messages).toContainEqual(expect.objectContaining({ code: 'LOCK_REDIS_APART' }));
   });
 
-  it('The channel asks no server again that refuses to say who listens', async () => {
+  it('The channel asks no server again that refuses to name its listeners', async () => {
     await app.close();
     await admins[0]!.call('ACL', 'SETUSER', 'mute', 'on', '>secret', '~*', '&*', '+@all', '-pubsub');
     await openApp({ username: 'mute', password: 'secret' });

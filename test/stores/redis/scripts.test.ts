@@ -158,7 +158,7 @@ describe('The scripts of RedisStore', () => {
     expect((await stage.order()).holds).toEqual([]);
   });
 
-  it('Scripts hand over to a waiter that has polled again since the lock was deleted, and another came before it', async () => {
+  it('Scripts hand over to a waiter that has polled again since the lock was deleted, and another was queued before it', async () => {
     const process = await stage.process();
     await process.line().hold();
     const waiter = process.line();

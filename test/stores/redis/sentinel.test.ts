@@ -96,7 +96,7 @@ describe.each(newestSentinelLibraries)('RedisStore behind Sentinel, with $name',
   // For each driver, one failover, which it has to follow.
   if (!sentinelLibrariesForFaults.includes(library)) return;
 
-  it('With `waitReplicas`, nothing is granted or renewed that no replica has: the caller is told, and the hold is lost', async () => {
+  it('With `waitReplicas`, nothing is granted or renewed that no replica has: the caller gets an error, and the hold is lost', async () => {
     const locks = await startProcess(1);
     const primary = await group.primary();
     const errors: string[] = [];

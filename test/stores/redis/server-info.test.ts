@@ -92,7 +92,7 @@ describe('ServerUptime', () => {
     expect(await uptime.uptimeMs()).toBe(2_000);
   });
 
-  it('The uptime is not kept if the connection changed before the reply came', async () => {
+  it('The uptime is not kept if the connection changed before the reply arrived', async () => {
     server.meanwhile = () => {
       server.stream = {};
     };

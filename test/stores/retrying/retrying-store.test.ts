@@ -58,7 +58,7 @@ describe('An acquire that a store without a queue refuses', () => {
     expect(waiter.value?.fence).toBeGreaterThan(first.fence);
   });
 
-  it('A refused acquire is told so at once if it does not wait', async () => {
+  it('A refused acquire gets the refusal at once if it does not wait', async () => {
     const setup = setUp();
     await taken(setup.sibling());
     expect((await queued(setup, { waitMs: 0 })).error).toBeInstanceOf(LockTimeoutError);
@@ -225,7 +225,7 @@ describe('An acquire that a store without a queue refuses', () => {
     expect(waiter.value?.remainingMs()).toBeLessThanOrEqual(setup.locks.settings.claimMs);
   });
 
-  it('A refused acquire fails if the store says that it had cancelled the call', async () => {
+  it('A refused acquire fails if the store replies that it had cancelled the call', async () => {
     const setup = setUp();
     await taken(setup.sibling());
     const waiter = await queued(setup);
@@ -235,7 +235,7 @@ describe('An acquire that a store without a queue refuses', () => {
     expect(waiter.error).toBeInstanceOf(LockStoreError);
   });
 
-  it('A refused acquire is told to come back later by each waiter that is before it', async () => {
+  it('A refused acquire has a later time to try again for each waiter ahead of it', async () => {
     const setup = setUp();
     await taken(setup.sibling(), { leaseMs: 12_000, renew: false });
     const waiters = [await queued(setup, { waitMs: 100 }), await queued(setup, { waitMs: 100 })];
@@ -320,7 +320,7 @@ describe('The waiters of one process for a key in a store without a queue', () =
     expect(next.state).toBe('fulfilled');
   });
 
-  it('The waiters of one process try once for all the messages of a release, and once more for one that comes meanwhile', async () => {
+  it('The waiters of one process try once for all the messages of a release, and once more for one that arrives meanwhile', async () => {
     const setup = setUp({ pollMs: 60_000 });
     await taken(setup.sibling());
     await queued(setup, { waitMs: 60_000 });
@@ -359,7 +359,7 @@ describe('The waiters of one process for a key in a store without a queue', () =
     open();
   });
 
-  it('A newcomer behind others asks once who holds the key, and does not wait if that fails', async () => {
+  it('A newcomer behind others asks once for the holder of the key, and does not wait if that fails', async () => {
     const setup = setUp({ storeTimeoutMs: 500 });
     await taken(setup.sibling());
     await queued(setup);
@@ -410,7 +410,7 @@ describe('The waiters of one process for a key in a store without a queue', () =
     expect(acquires(setup)).toHaveLength(count);
   });
 
-  it('The waiters of one process are overtaken by one whose owner holds the key: in this process, in another, and even if it came first', async () => {
+  it('The waiters of one process are overtaken by one whose owner holds the key: in this process, in another, and even if it was queued first', async () => {
     const setup = setUp();
     const other = setup.sibling();
     const outer = await other.job('trace').in(() => lock.acquire('key'));
@@ -510,7 +510,7 @@ describe('A store that gives another one a queue', () => {
     await stage.end();
   });
 
-  it('An acquire beyond `maxWaiters` is told so, and lets in an owner that holds the key', async () => {
+  it('An acquire beyond `maxWaiters` gets `full`, and an owner that holds the key is granted', async () => {
     const { stage } = stageOf();
     const process = await stage.process();
     const holder = process.line('owner');

@@ -115,7 +115,7 @@ describe('The channel of a store on a cluster', () => {
   );
 
   it.each(clusterLibrariesForFaults)(
-    'With $name the channel moves to another server when its own answers no ping in time',
+    'With $name the channel moves to another server when its own replies to no ping in time',
     async (library) => {
       const clock = new ManualClock();
       const redisChannel = new RedisChannel(driverOf(await stage.open(library)), 'reenlock:{grants}:', clock);

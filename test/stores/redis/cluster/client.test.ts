@@ -178,7 +178,7 @@ describe("the application's Cluster", () => {
     client.disconnect();
   });
 
-  it('The Cluster may have a user with the rights of the guide, who needs no more while a slot moves', async () => {
+  it('The Cluster may have a user with the rights of the guide, which needs no more while a slot moves', async () => {
     const [, rights = ''] = /^ACL SETUSER \S+ on >\S+ (.*)$/m.exec(readDocument('docs/stores/redis.md')) ?? [];
     const guide = readDocument('docs/stores/redis.md');
     const [, more = ''] = /`(\+cluster\|slots [^`]*)`/.exec(guide) ?? [];

@@ -114,7 +114,7 @@ function faultsWith(library: ClusterLibrary, stage: ClusterStage): void {
       expect((await two.granted(waiter)).fence).toBeGreaterThan(fence);
     });
 
-    it('A lock that is between two servers for longer than the client tries is a LockStoreError that says so', async () => {
+    it('A lock that is between two servers for longer than the client tries is a LockStoreError that reports that', async () => {
       const store = new RedisStore({ client: await connect({ maxRedirections: 2 }) });
       const line = stage.deafProcess().line();
       await line.hold();

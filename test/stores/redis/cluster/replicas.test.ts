@@ -150,7 +150,7 @@ describe('A cluster’s store that waits for a replica', () => {
     expect((await stage.order()).holds).toEqual([line.holdId]);
   });
 
-  it('The store gives up a call after a while if its slot does not arrive, and says that nothing was done', async () => {
+  it('The store gives up a call after a while if its slot does not arrive, and reports that nothing was done', async () => {
     await use();
     const line = stage.deafProcess().line();
     await stage.cluster.moveSlot(record, await stage.elsewhere(record), async () => {

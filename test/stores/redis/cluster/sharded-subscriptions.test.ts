@@ -398,7 +398,7 @@ describe('Messages on a cluster', () => {
       await until(async () => (await channels()).length === 0);
     });
 
-    it('Sharded subscriptions that lose their connection report `resubscribed`, so that all poll, and come back with a later reply', async () => {
+    it('Sharded subscriptions that lose their connection report `resubscribed`, which makes all poll, and return with a later reply', async () => {
       const { clock, shards, messages } = await start();
       shards.listen(record, 'process', longMs);
       await until(async () => (await channels()).length === 1);
@@ -485,7 +485,7 @@ describe('Messages on a cluster', () => {
     });
 
     it.each(ioredisVersions)(
-      'Sharded subscriptions come back after the slot has been away for a while (%s)',
+      'Sharded subscriptions return after the slot has been away for a while (%s)',
       async (_, { Cluster: Client }) => {
         const { clock, shards } = await start({}, Client);
         const from = await primary();
@@ -546,7 +546,7 @@ describe('Messages on a cluster', () => {
       await until(async () => (await channels(from)).length === 0);
     });
 
-    it('Sharded subscriptions move with their slot: the others stay, or come back, when the server ends one of them', async () => {
+    it('Sharded subscriptions move with their slot: the others stay, or return, when the server ends one of them', async () => {
       const other = 'reenlock:{other}:lock';
       const from = await primary();
       if ((await stage.cluster.serversOf(other)).primary.port !== from.port) await stage.cluster.moveSlot(other, from);
@@ -574,7 +574,7 @@ describe('Messages on a cluster', () => {
   });
 
   it.each(['a', '{', '}', '{}', '{}a', 'a{b}c', '}{', '{{b}}', 'a{\n}b', 'ключ', '🔒', '{}{a}', 'x'.repeat(300), ''])(
-    'Sharded subscriptions use the slot that the server says: %j',
+    'Sharded subscriptions use the slot that the server reports: %j',
     async (name) => {
       expect(slotOf(name)).toBe(await stage.cluster.call(stage.cluster.servers[0]!, 'CLUSTER', 'KEYSLOT', name));
     },

@@ -34,7 +34,7 @@ describe.each([
   ['createSentinel', () => createSentinel({ name: 'main', sentinelRootNodes: [{ host: '127.0.0.1', port: 1 }] })],
   ['createCluster', () => createCluster({ rootNodes: [{ url: 'redis://127.0.0.1:1' }] })],
 ])('A client of node-redis by %s that nobody has connected', (_, create) => {
-  it('A lock fails at once, and its error says that the client must be connected', async () => {
+  it('A lock fails at once, and its error names that the client must be connected', async () => {
     const locks = createLocks({ store: new RedisStore({ client: create() as RedisClient }) });
     await expect(runInTrace(() => lock.acquire('key'), { locks })).rejects.toMatchObject({
       outcome: 'not-applied',

@@ -49,7 +49,7 @@ describe('The connections of a cluster', () => {
     expect(connections.isSameEpoch(connections.connectionEpoch())).toBe(true);
   });
 
-  it('The connections decide where the server remembers a release: an acquire may come again if one was lost meanwhile', () => {
+  it('The connections decide where the server remembers a release: an acquire may arrive again if one was lost meanwhile', () => {
     const cluster = clusterOf({}, {});
     const history = new CallHistory(new IoredisClusterDriver(cluster.client));
     const request = (): HoldRequest => ({

@@ -107,7 +107,7 @@ describe.each(libraries)('A client of $name', (library) => {
     }
   });
 
-  it('A CasStore writes by transactions on connections of its own', async () => {
+  it('A CasStore writes by transactions on its own connections', async () => {
     const adapter = new RedisCas({ client: app.client });
     stage.store = new CasStore({ adapter });
     const holder = stage.deafProcess().line();
