@@ -7,7 +7,7 @@
 -- Returns
 --   {'granted', now, fence, end, 1 if it is a claim, how many other holds its family has, how many of these its owner has, …} |
 --   {'queued', now, free at, how many are before it, 1 if it was not known, 1 if the newest is not there, …} |
---   {'refused', 'full' or 'conflict', now, free at, how many wait, 0, 0, …} | {'cancelled', now}; … as `appendClaims` says;
+--   {'refused', 'full' or 'conflict', now, free at, how many wait, 0, 0, …} | {'cancelled', now}; … as parts/hand-off.lua says;
 --   or, in short, the fence alone: granted, nobody else holds, for the whole lease from now on, and the fence is now in us.
 -- Safe to repeat: by hold.
 local process, owner, hold, mode, ttlMs, least = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[6], tonumber(ARGV[8] or 0)

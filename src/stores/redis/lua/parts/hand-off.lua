@@ -79,7 +79,7 @@ if handsOff and not mayHandOff and queued == 'front' then
   local waiter = id and readWaiter(id)
   mayHandOff = id and tonumber(place) < tonumber(placeOf(waiter.sinceUs, waiter.priority, 0))
 end
--- A waiter that is left, if one is known; true if nobody knows.
+-- The waiter that comes next; nil if there is none, and true if nobody knows.
 local next = mayHandOff and nextLive()
 local goesOn = next and next ~= true
 if goesOn and count == 0 then

@@ -57,6 +57,7 @@ local format, fence, ends, queued, buriedMs, onlyId = unpack(redis.call(
   'HMGET', LOCK_KEY, 'format', 'fence', 'ends', 'queued', 'tombstones', 'hold'
 ))
 if format and format ~= FORMAT_NUMBER then return redis.error_reply('RLFORMAT the lock is of another format') end
+-- Of the holds, which parts/holds.lua reads.
 local count, claims, onlyOwner, onlyProcess, leastMode = 0, 0, nil, nil, nil
 
 --@section keep
