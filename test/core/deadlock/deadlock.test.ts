@@ -60,7 +60,7 @@ describe('two traces that take two keys in opposite order', () => {
     expect(seen).toEqual([{ ...parts, holdId: expect.any(String), waitedMs: 0, cycle }]);
   });
 
-  it('The reported waits leave out a step of the wall clock', async () => {
+  it('The event of a deadlock leaves out a step of the wall clock', async () => {
     const setup = setUp();
     const seen = setup.events('deadlock');
     const [a, b] = await holders(setup, 'a', 'b');
