@@ -75,7 +75,9 @@ export class FetchExchange {
   /** Two chunks are read ahead: a body that is not a stream is then at its end, even if other middleware replaces it unread. */
   #watched(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
     const reader = body.getReader();
-    const end = (): void => void this.#response.end();
+    const end = (): void => {
+      this.#response.end();
+    };
     const pull = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
       try {
         const { done, value } = await reader.read();
