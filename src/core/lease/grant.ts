@@ -23,7 +23,12 @@ export interface GrantSource {
   readonly createController: () => Controller;
   readonly name: LockName;
   /** The work that acquired it. */
-  readonly work: { readonly traceId: string; readonly route: string | undefined; onLost(): void };
+  readonly work: {
+    readonly traceId: string;
+    readonly route: string | undefined;
+    readonly isShared: boolean;
+    onLost(): void;
+  };
   readonly request: HoldRequest;
   readonly settings: AcquireSettings & AcquireTarget;
   readonly granted: Granted;
@@ -111,6 +116,11 @@ export class Grant implements Listed, EventSource {
   /** The route of the request that acquired it, for people, if it is known. */
   get route(): string | undefined {
     return this.#work.route;
+  }
+
+  /** Whether services or jobs were called in the branch that acquired it: the store lets them in. */
+  get isShared(): boolean {
+    return this.#work.isShared;
   }
 
   get holdCount(): number {

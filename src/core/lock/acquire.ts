@@ -23,8 +23,8 @@ import type { AcquireTask, Cancellation } from '../wait/task.ts';
 import { type AcquireCaller, type AcquireMessage, acquireChannel, type Failure } from './acquire-channel.ts';
 import { branchObstacle, cycleError } from './branch-obstacle.ts';
 import { firstHold, type ScopedHold } from './hold.ts';
-import { isNotFree, reportFailed, reportGranted } from './outcome.ts';
-import { assertEnterable, assertNotOwnGuards, heldBy, lossOf, reenter } from './reentry.ts';
+import { isNotFree, reportFailed, reportGranted, reportReentered } from './outcome.ts';
+import { assertEnterable, assertNotOwnGuards, heldBy, isLeft, isLocal, lossOf, reenter } from './reentry.ts';
 
 /** Which API made the call. A guard stops waiting when its client disconnects. */
 export type Caller = 'code' | 'guard';
@@ -90,16 +90,6 @@ export function acquire(
 }
 
 const noEntry: Entry = { grant: undefined, blocker: undefined, isAlongside: false };
-
-/**
- * Whether a branch enters a grant of its scope without a store call. If others may hold the key below a branch, the store must
- * know each branch that has it. Each branch needs its own permit.
- */
-function isLocal(branch: Branch, { blocker, isAlongside: isBeside }: Entry, grant: Grant, mode: HoldMode): boolean {
-  if (blocker !== undefined || isBeside || (mode === 'write' && grant.request.mode !== 'write')) return false;
-  const isAlone = !branch.scope.isShared && mode !== 'permit';
-  return isAlone || grant.request.owner === branch.ownerAs(grant.reentrant);
-}
 
 function acquireTraced(acquisition: Acquisition, caller: AcquireCaller): Promise<ScopedHold> {
   const { key, category, traceId, waitMs, request, work } = acquisition;
@@ -198,6 +188,21 @@ class Acquisition implements AcquireTask {
 
   onQueued(): void {
     if (this.message !== undefined) this.message.wasQueued = true;
+  }
+
+  enter(): boolean {
+    const { joined, work, settings, request } = this;
+    if (joined?.isHeld !== true || !isLeft(work, joined, request.owner)) return false;
+    if (request.mode === 'permit' || (request.mode === 'write' && joined.request.mode !== 'write')) return false;
+    try {
+      const hold = reenter(work, joined, settings);
+      work.scope.holds.removePending(this);
+      reportReentered(this, hold.fence);
+      this.result.resolve(hold);
+    } catch (error) {
+      this.#fail(error as Error);
+    }
+    return true;
   }
 
   onGranted(granted: Granted): void {

@@ -34,6 +34,11 @@ export function reportGranted(
   if (otherHolds > 0) events.emit('entered', { ...eventOf(acquire), fence, otherHolds, isOverlap });
 }
 
+/** Completes the message of an acquire that re-entered after a wait. Re-entries have no event. */
+export function reportReentered({ message, waitedMs }: EndedAcquire, fence: number): void {
+  if (message !== undefined) setEnd(message, 'granted', waitedMs).fence = fence;
+}
+
 /** Emits the one event of a failed acquire, and completes its message on the tracing channel. */
 export function reportFailed(
   events: Events,

@@ -5,11 +5,29 @@ import { LockConfigError } from '../model/errors/mistakes.ts';
 import { LockLimitError } from '../model/errors/refusals.ts';
 import type { LockName } from '../model/key.ts';
 import type { AcquireSettings, AcquireTarget } from '../model/options.ts';
+import { isAncestor } from '../model/owner.ts';
 import type { HoldRequest } from '../model/store.ts';
-import type { Reentrant } from '../model/types.ts';
+import type { HoldMode, Reentrant } from '../model/types.ts';
 import type { Branch, Scope } from '../scope/scope.ts';
-import type { OwnedHold } from '../scope/scope-holds.ts';
+import type { Entry, OwnedHold } from '../scope/scope-holds.ts';
 import { ScopedHold } from './hold.ts';
+
+/**
+ * Whether a branch enters a grant of its scope without a store call. If others may hold the key below a branch, the store must
+ * know each branch that has it. Each branch needs its own permit.
+ */
+export function isLocal(branch: Branch, { blocker, isAlongside }: Entry, grant: Grant, mode: HoldMode): boolean {
+  if (blocker !== undefined || isAlongside || (mode === 'write' && grant.request.mode !== 'write')) return false;
+  if (mode !== 'permit' && !branch.scope.isShared) return true;
+  const owner = branch.ownerAs(grant.reentrant);
+  return grant.request.owner === owner || (mode !== 'permit' && isLeft(branch, grant, owner));
+}
+
+/** Whether a branch that has ended has left a grant that the store can't pass on: it admits nobody but what that branch called. */
+export function isLeft({ scope }: Branch, grant: Grant, owner: string): boolean {
+  const { transfer } = scope.runtime.client.capabilities;
+  return !transfer && !grant.isShared && !isAncestor(grant.request.owner, owner);
+}
 
 /** Adds a hold to a grant of the scope, without a store call. Throws if the key was re-entered too often. */
 export function reenter(branch: Branch, grant: Grant, settings: AcquireSettings & AcquireTarget): ScopedHold {

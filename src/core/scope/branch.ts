@@ -36,6 +36,7 @@ export class BranchOf<S extends BranchScope> {
   /** How many branches of its scope are around it. */
   readonly #depth: number;
   #suffix: string | undefined;
+  #isShared = false;
 
   constructor(scope: S, parent: BranchOf<S> | undefined) {
     this.scope = scope;
@@ -48,7 +49,14 @@ export class BranchOf<S extends BranchScope> {
   /** Its path, for a service or a job that is called in it. From then on only the store knows the holds below it. */
   share(): string {
     this.scope.isShared = true;
+    for (let branch: BranchOf<S> | undefined = this; branch !== undefined; branch = branch.parent)
+      branch.#isShared = true;
     return this.owner;
+  }
+
+  /** Whether services or jobs were called in it or in a branch within it. */
+  get isShared(): boolean {
+    return this.#isShared;
   }
 
   /** Opens a branch within this one. */

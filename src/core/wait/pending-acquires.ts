@@ -83,7 +83,7 @@ export class PendingAcquires {
    */
   acquire(task: AcquireTask, obstacle?: Obstacle): void {
     if (obstacle === undefined) this.#ask(task, task.startedAt);
-    else this.#localWaits.add(task, obstacle, () => this.#ask(task, this.#access.clock.now()));
+    else this.#localWaits.add(task, obstacle, () => task.enter() || this.#ask(task, this.#access.clock.now()));
   }
 
   #ask(task: AcquireTask, now: Instant): void {

@@ -14,6 +14,8 @@ export interface AcquireTask extends AcquireCall {
   readonly cancellation: Cancellation;
   /** Whether a holder is work of the same request or trace. */
   heldBy(holder: LockHolder | undefined): HeldBy | undefined;
+  /** Called after a wait for other branches: enters without the store, if that can't let it in. Returns whether it has ended so. */
+  enter(): boolean;
   /** Called if it must wait in the queue. */
   onQueued(): void;
   onGranted(granted: Granted): void;

@@ -96,3 +96,42 @@ describe('A hold that passes to the branch around its own', () => {
     expect(waiter.value).toBe('inside');
   });
 });
+
+describe('If the store can’t pass on holds, one that its branch has left', () => {
+  const withoutTransfer = (): Setup => {
+    const setup = setUp();
+    Object.assign(setup.store, { capabilities: { ...setup.store.capabilities, transfer: false } });
+    return setup;
+  };
+
+  it.each([
+    ['', () => {}],
+    [', although it has called services', () => void traceHeaders()],
+  ])('is entered by nested calls of its request, one branch after the other%s', async (_, call) => {
+    const setup = withoutTransfer();
+    const job = setup.job();
+    await leftBy(setup, job);
+    job.in(call);
+    let [inside, most] = [0, 0];
+    const work = async (): Promise<void> => {
+      inside += 1;
+      most = Math.max(most, inside);
+      await setup.clock.advance(100);
+      inside -= 1;
+    };
+    await job.in(() => Promise.all([lock.run('key', work), lock.run('key', work), lock.acquire('key')]));
+    expect(most).toBe(1);
+  });
+
+  it('is not entered if its branch has called a service, which may still be in the lock', async () => {
+    const setup = withoutTransfer();
+    const job = setup.job();
+    await job.in(() =>
+      lock.run('other', async () => {
+        await lock.acquire('key');
+        await lock.run('third', async () => traceHeaders());
+      }),
+    );
+    expect(await job.in(() => lock.tryAcquire('key'))).toBeNull();
+  });
+});
