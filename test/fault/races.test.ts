@@ -36,7 +36,7 @@ describe('Simultaneous events', () => {
     let aimMs = 30;
     for (let n = 0; n < (isLong ? 500 : 40) || outcomes.size < 2; n++) {
       const first = await a.acquire(key);
-      const waiter = b.acquire(key, { waitMs: 30 }).then(
+      const waiter = b.acquire(key, { waitMs: 40 }).then(
         async (hold) => {
           await hold.release();
           return 'granted';
