@@ -238,7 +238,10 @@ function buildTestLocks(clock: Clock, options: LocksOptions): TestLocks {
       if (clock instanceof ManualClock) await clock.advance(closingMs);
       await closing;
       unconfigure(locks);
-      if (left.length > 0) throw new Error(`Expected no lock at the end of the test, got ${left.join('; ')}`);
+      if (left.length > 0) {
+        const advice = 'await the work that locks, and end a detached hold by `locks.loseLock(key)`';
+        throw new Error(`Expected no lock at the end of the test, got ${left.join('; ')}: ${advice}`);
+      }
     },
   };
   return Object.assign(locks, test);

@@ -140,10 +140,24 @@ describe('end', () => {
       { locks, traceId: 'mine' },
     );
     await expect(locks.end()).rejects.toThrow(
-      'Expected no lock at the end of the test, got `left` of category `orders` held by mine',
+      'Expected no lock at the end of the test, got `left` of category `orders` held by mine: await the work that locks',
     );
     finish();
     await job;
+  });
+
+  it('end names a detached hold, and accepts a test that has ended it as it says', async () => {
+    const detach = (locks: TestLocks): Promise<unknown> =>
+      runInTrace(async () => (await lock.acquire('seat')).detach({ leaseMs: 60_000 }), { locks });
+    const left = createTestLocks();
+    await detach(left);
+    await expect(left.end()).rejects.toThrow(
+      /got `seat` held by nobody, as it is detached: .* end a detached hold by `locks\.loseLock\(key\)`$/,
+    );
+    const ended = createTestLocks();
+    await detach(ended);
+    expect(await ended.loseLock('seat')).toBe(true);
+    await ended.end();
   });
 
   it('end releases the holds of holdAs, and frees the default for the next test', async () => {
