@@ -70,7 +70,7 @@ export class OrderService {
       await client.query('COMMIT');
       return result;
     } catch (error) {
-      await client.query('ROLLBACK');
+      await client.query('ROLLBACK').catch(() => undefined); // fails without a connection; the first error says more
       throw error;
     } finally {
       client.release();

@@ -9,7 +9,9 @@ import { OrderService, ordersTable } from './order-service.ts';
 /** Orders and their locks in one database, and no other server. */
 async function main(): Promise<void> {
   const pool = new Pool({ connectionString: process.env.DATABASE_URL });
-  pool.on('error', ({ message }) => console.error(`PostgreSQL: ${message}`));
+  // PostgreSQL may end a connection, in use or idle. Without both listeners that ends the process.
+  const report = ({ message }: Error): void => console.error(`PostgreSQL: ${message}`);
+  pool.on('error', report).on('connect', (client) => client.on('error', report));
   const store = new PostgresStore({ pool });
   await store.migrate();
   // Several servers may start at the same time. The two statements are one transaction, and one server makes the table.

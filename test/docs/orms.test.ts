@@ -38,7 +38,7 @@ describe.each(libraries)('The deposit in $file', ({ file, begin, end }) => {
   let locks: Locks;
   /** What happened, in its order. Of the library's statements those of a transaction. */
   let happened: string[];
-  let beforeUpdate: (() => Promise<unknown>) | undefined;
+  let beforeUpdate: ((client: Client) => Promise<unknown>) | undefined;
 
   beforeAll(async () => {
     postgres = await startPostgres();
@@ -94,6 +94,20 @@ describe.each(libraries)('The deposit in $file', ({ file, begin, end }) => {
     expect(await wallet()).toEqual({ cents: 99 });
   });
 
+  it('rejects if PostgreSQL ends its connection in the transaction, and the process goes on', async () => {
+    beforeUpdate = async (client) => {
+      beforeUpdate = undefined;
+      // Not `once` of node:events, which listens for errors.
+      const ended = new Promise<void>((resolve) => void client.once('end', resolve));
+      await admin.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state = 'idle in transaction'");
+      await ended;
+    };
+    await expect(runInTrace(() => shop.deposit('ann', 30))).rejects.toThrow();
+    expect(await wallet()).toEqual({ cents: 100 });
+    await runInTrace(() => shop.deposit('ann', 5));
+    expect(await wallet()).toEqual({ cents: 105 });
+  });
+
   it('adds up over jobs that wait for each other, more of them than the pool has connections', async () => {
     await Promise.all(Array.from({ length: 24 }, () => runInTrace(() => shop.deposit('ann', 5))));
     expect(await wallet()).toEqual({ cents: 220 });
@@ -111,7 +125,7 @@ describe.each(libraries)('The deposit in $file', ({ file, begin, end }) => {
         if (known !== undefined) happened.push(known.replace('START TRANSACTION', 'BEGIN'));
         return run();
       };
-      return known === 'UPDATE' && beforeUpdate !== undefined ? beforeUpdate().then(send) : send();
+      return known === 'UPDATE' && beforeUpdate !== undefined ? beforeUpdate(this).then(send) : send();
     } as never);
   }
 
