@@ -105,7 +105,7 @@ describe('a package with an address', () => {
   it('An error and a warning of the published package name the URL that explains them', () => {
     const code = `
       const { createLocks, getLock } = require(${JSON.stringify(unpacked)});
-      process.on('warning', ({ detail }) => console.log(detail.replace('See ', '')));
+      process.on('warning', ({ detail }) => console.log(/^See (.+)$/m.exec(detail)[1]));
       try { createLocks({ waitMs: 'soon' }); } catch (error) { console.log(error.help); }
       getLock('order:undefined');`;
     const urls = execFileSync('node', ['--no-warnings', '-e', code], { encoding: 'utf8', cwd: root })
