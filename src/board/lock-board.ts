@@ -5,6 +5,7 @@ import { acquireRules } from '../core/model/options.ts';
 import { callable, checkOptions, describe, type Rule, type Rules, wholeNumber } from '../core/model/validate.ts';
 import { forceReleaseLock } from '../core/runtime/inspect.ts';
 import { defaultLocks, type Locks, runtimeOf } from '../core/runtime/locks.ts';
+import { checkFactoryCall } from '../http/misuse.ts';
 import { OpenResponse } from '../http/response/open-response.ts';
 import {
   type BoardCall,
@@ -67,6 +68,7 @@ export class LockBoard<R> {
 
   /** Throws `LockConfigError` for bad options. */
   constructor(options: LockBoardOptions<R>) {
+    checkFactoryCall('lockBoard({ authorize })', options);
     this.#options = checkOptions(options, rules as Rules<LockBoardOptions<R>>, 'lockBoard', 'authorize');
     if (this.#options.locks !== undefined) runtimeOf(this.#options.locks);
     this.#page = pageReplies();

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify';
-import type { Locks } from '../core/index.ts';
+import { LockConfigError, type Locks } from '../core/index.ts';
 import { type CloseServerOptions, closeServer as closeHttpServer } from '../http/response/close-server.ts';
 
 /**
@@ -29,6 +29,11 @@ export async function closeServer(
   locks: Locks,
   options?: CloseServerOptions,
 ): Promise<void> {
+  if (typeof app?.server?.on !== 'function') {
+    throw new LockConfigError(
+      'Expected `app` to be an application of Fastify, got none: pass it instead of its `server`',
+    );
+  }
   await closeHttpServer(app.server, locks, options);
   await app.close();
 }

@@ -99,16 +99,18 @@ export function isWatchable(res: ServerResponse): boolean {
 
 /**
  * Throws `LockConfigError` if a factory was mounted instead of the middleware that it returns: then its first argument is a
- * request, or a context that has one.
+ * request, a context that has one, or the instance that Fastify gives a plugin.
  */
 export function checkFactoryCall(call: string, first: unknown): void {
   if (!isObject(first)) return;
   const isRequest = isObject(first.headers) && typeof first.method === 'string';
   const isContext = isObject(first.req) && 'res' in first;
-  if (!isRequest && !isContext) return;
+  const isInstance = isFunction(first.addHook);
+  if (!isRequest && !isContext && !isInstance) return;
   const name = call.replace(/\(.*/, '');
+  const came = isInstance ? 'an instance of Fastify' : 'a request';
   throw new LockConfigError(
-    `Expected \`${call}\` to be mounted, got \`${name}\` itself, which was called with a request: call it first`,
+    `Expected \`${call}\` to be mounted, got \`${name}\` itself, which was called with ${came}: call it first`,
   );
 }
 

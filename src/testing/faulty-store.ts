@@ -21,6 +21,7 @@ import type {
   TransferTerms,
   Unsubscribe,
 } from '../core/model/store.ts';
+import { checkValue, oneOf, type Rule } from '../core/model/validate.ts';
 
 /** The store calls that can be made to fail. */
 export type StoreOperation = 'acquire' | 'renew' | 'release' | 'transfer' | 'inspect' | 'forceRelease' | 'list';
@@ -33,6 +34,13 @@ export type StoreOperation = 'acquire' | 'renew' | 'release' | 'transfer' | 'ins
  * - `'late'`: the store executes the call, and its reply arrives after `storeTimeoutMs`.
  */
 export type StoreFault = Error | 'lost-call' | 'lost-reply' | 'late';
+
+const operation = oneOf('acquire', 'renew', 'release', 'transfer', 'inspect', 'forceRelease', 'list');
+const faultNames = oneOf('lost-call', 'lost-reply', 'late');
+const fault: Rule = {
+  expected: `an Error or ${faultNames.expected}`,
+  accepts: (value) => value instanceof Error || faultNames.accepts(value),
+};
 
 /** A store in memory whose calls fail on demand. */
 export class FaultyStore implements LockStore {
@@ -52,8 +60,10 @@ export class FaultyStore implements LockStore {
     this.edges = this.#memory.edges;
   }
 
-  failNext(operation: StoreOperation, fault: StoreFault): void {
-    this.#faults.set(operation, [...(this.#faults.get(operation) ?? []), fault]);
+  failNext(call: StoreOperation, how: StoreFault): void {
+    checkValue('the operation of failNext', call, operation);
+    checkValue('the fault of failNext', how, fault);
+    this.#faults.set(call, [...(this.#faults.get(call) ?? []), how]);
   }
 
   heal(): void {

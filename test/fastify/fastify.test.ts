@@ -2,7 +2,7 @@ import type { AddressInfo } from 'node:net';
 import fastify, { type FastifyInstance } from 'fastify';
 import { createLocks, getLock, type Locks, lock, runInTrace } from 'reenlock';
 import * as express from 'reenlock/express';
-import { closeServer, lockOn, sendProblem, traceContext } from 'reenlock/fastify';
+import { closeServer, lockBoard, lockOn, sendProblem, traceContext } from 'reenlock/fastify';
 import { gate } from '../support/gate.ts';
 import { pathOf } from '../support/path-of.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
@@ -93,6 +93,22 @@ describe('Fastify', () => {
     await closed;
     expect(seen).toEqual(['answered', 'closed']);
     await expect(runInTrace(() => lock.acquire('k'), { locks })).rejects.toMatchObject({ code: 'ERR_LOCK_CLOSED' });
+  });
+
+  it.each([
+    ['traceContext()', traceContext],
+    ['lockBoard({ authorize })', lockBoard],
+  ])('A plugin that is registered without the call %s names that call', (call, factory) => {
+    const name = factory.name;
+    expect(() => Reflect.apply(factory, undefined, [app, {}, () => {}])).toThrow(
+      `Expected \`${call}\` to be mounted, got \`${name}\` itself, which was called with an instance of Fastify: call it first`,
+    );
+  });
+
+  it('closeServer asks for the application if it gets its server', async () => {
+    await expect(closeServer(app.server as never, locks)).rejects.toThrow(
+      'Expected `app` to be an application of Fastify, got none: pass it instead of its `server`',
+    );
   });
 
   it('Express within Fastify shares one scope with it: both adapters have one core', async () => {

@@ -116,6 +116,13 @@ describe('A manual clock', () => {
     expect(await failed).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'unknown' });
   });
 
+  it.each([
+    ['aquire', new Error('down'), /^Expected the operation of failNext to be 'acquire' or .*, got `aquire`/],
+    ['acquire', 'lost', /^Expected the fault of failNext to be an Error or 'lost-call' or .*, got `lost`/],
+  ])('failNext refuses %s with %s, which would make nothing fail, or in another way', (operation, fault, says) => {
+    expect(() => locks.failNext(operation as 'acquire', fault as 'late')).toThrow(says);
+  });
+
   it('A manual clock loses a lock whose renewals fail', async () => {
     const lost: LockEvents['lost'][] = [];
     locks.on('lost', (event) => void lost.push(event));
