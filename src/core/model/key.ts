@@ -198,7 +198,11 @@ export function checkedNames(
   category: string | undefined,
   routeOf?: RouteOf,
 ): LockName[] {
-  if (!Array.isArray(keys)) throw new LockKeyError(`Expected the lock keys to be a list, got ${typeof keys}`);
+  if (!Array.isArray(keys)) {
+    throw new LockKeyError(
+      `Expected the lock keys to be a list, got ${typeof keys}: for one key, write \`lock.run\` or \`lock.acquire\``,
+    );
+  }
   if (keys.length === 0)
     throw new LockKeyError('Expected the lock keys to be a list of at least one key, got an empty list');
   const names = new Map<string, LockName>();

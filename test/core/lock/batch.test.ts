@@ -582,6 +582,13 @@ describe('What is no list of keys', () => {
     expect(store.calls).toEqual([]);
   });
 
+  it('A single key that is no list is refused by a batch with an error that names what takes one key', async () => {
+    const call = setUp()
+      .job()
+      .in(() => lock.runAll('a' as never, () => {}));
+    await expect(call).rejects.toThrow('a list, got string: for one key, write `lock.run` or `lock.acquire`');
+  });
+
   it('A batch rejects with LockConfigError for invalid options, with LockScopeError outside of a scope', async () => {
     const { job, store } = setUp();
     const call = job().in(() => lock.acquireAll(['a'], { waitMs: -1 }));
