@@ -29,7 +29,7 @@ describe('a tutorial', () => {
     packPackage();
   }, tutorialMs);
   beforeEach(async () => {
-    const tools = ['.bin/tsx', 'tsx', '@types/node', '@types/express', '@types/pg'];
+    const tools = ['.bin/tsx', 'tsx'];
     consumer = createConsumer(packPackage(), Object.fromEntries(tools.map((name) => [name, `node_modules/${name}`])));
     ports = { 3000: await freePort(), 3001: await freePort(), 5432: postgres.port, 6379: redis.port };
     running = new Map();
