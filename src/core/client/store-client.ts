@@ -103,7 +103,7 @@ export class StoreClient {
     onError: (error: LockStoreError) => void,
   ): void {
     const call = (): Promise<RenewReply> => this.#store.renew(target.request, terms);
-    this.#start('renew', sent, timeoutMs, call, onReply, (failure) => onError(this.#failed(target, failure)));
+    this.#start('renew', sent, timeoutMs, call, onReply, (failure) => onError(this.#failed(target, failure, true)));
   }
 
   /** Sends a release. Emits no event if it fails. A reply after `onError` still wakes the waiters that it grants. */
@@ -126,20 +126,23 @@ export class StoreClient {
     };
     this.#start('release', sent, this.#timeoutMs, call, replied, (failure) => {
       hasFailed = true;
-      onError(this.#failed(target, failure));
+      onError(this.#failed(target, failure, true));
     });
   }
 
-  /** Passes a hold on to another hold id. The store has the capability. Rejects with a `LockStoreError`. */
+  /**
+   * Passes a hold on to another hold id. The store has the capability. `isHeld`: it is the caller's hold. Rejects with a
+   * `LockStoreError`.
+   */
   transfer(
     lock: NamedLock,
     from: HoldRequest,
     to: HoldRequest,
     terms: TransferTerms,
-    sent?: Instant,
+    { isHeld, sent }: { readonly isHeld: boolean; readonly sent?: Instant },
   ): Promise<TransferReply> {
     const call = (): Promise<TransferReply> => (this.#store as Required<LockStore>).transfer(from, to, terms);
-    return this.#run('transfer', lock, call, sent);
+    return this.#run('transfer', lock, call, { isHeld, sent });
   }
 
   /** Rejects with a `LockStoreError`. */
@@ -154,7 +157,7 @@ export class StoreClient {
 
   /** Reads a lock that nobody holds. Rejects with a `LockStoreError`. */
   async ping(id: string, timeoutMs: number = this.#timeoutMs): Promise<void> {
-    await this.#run('ping', undefined, () => this.#store.inspect(id), this.#clock.now(), timeoutMs);
+    await this.#run('ping', undefined, () => this.#store.inspect(id), { timeoutMs });
   }
 
   /** Rejects with a `LockStoreError`, and with `LockConfigError` if the store can't name its keys. */
@@ -201,13 +204,12 @@ export class StoreClient {
     operation: string,
     lock: NamedLock | undefined,
     call: () => Promise<T>,
-    sent: Instant = this.#clock.now(),
-    timeoutMs: number = this.#timeoutMs,
+    { isHeld, sent = this.#clock.now(), timeoutMs = this.#timeoutMs }: RunOptions = {},
   ): Promise<T> {
     try {
       return await this.#send(operation, sent, timeoutMs, call);
     } catch (failure) {
-      const error = this.#failed(lock, failure as LockStoreError);
+      const error = this.#failed(lock, failure as LockStoreError, isHeld);
       const refused = badKey(error);
       if (refused === undefined) this.report(operation, lock, error);
       throw refused ?? error;
@@ -262,14 +264,20 @@ export class StoreClient {
     };
   }
 
-  /** Makes the error that callers see. */
-  #failed(lock: NamedLock | undefined, failure: LockStoreError): LockStoreError {
+  /** Makes the error that callers see. `isHeld`: they hold the lock. */
+  #failed(lock: NamedLock | undefined, failure: LockStoreError, isHeld = false): LockStoreError {
     this.outage.onFailure(failure);
     const { key, category } = lock ?? {};
     const { message, outcome, cause = this.outage.cause } = failure;
-    const details = { key, category, outcome };
+    const details = { key, category, outcome, isHeld };
     return new LockStoreError(message, cause === undefined ? details : { ...details, cause });
   }
+}
+
+interface RunOptions {
+  readonly isHeld?: boolean | undefined;
+  readonly sent?: Instant | undefined;
+  readonly timeoutMs?: number | undefined;
 }
 
 /** The error of a call whose key the store can't keep, which is no failure of the store. Undefined for other errors. */

@@ -129,8 +129,8 @@ export function worstOf(errors: readonly unknown[]): unknown {
     return atSameCall(worst, new LockLostError(worst.message, { key, category, fence, value, cause }));
   }
   if (!hasCode(worst, 'ERR_LOCK_STORE')) return worst;
-  const { key, category, outcome } = worst;
-  return atSameCall(worst, new LockStoreError(worst.message, { key, category, outcome, cause }));
+  const { key, category, outcome, retryable } = worst;
+  return atSameCall(worst, new LockStoreError(worst.message, { key, category, outcome, isHeld: !retryable, cause }));
 }
 
 /** The stack of an error shows the application's call. */

@@ -27,7 +27,7 @@ export async function detach(runtime: Runtime, grant: Grant, leaseMs: number): P
   const withdrawn = grants.withdraw(grant);
   try {
     const terms = { leaseMs, tombstoneMs: releases.tombstoneMs(grant.longestMs) };
-    const { status } = await client.transfer(grant, grant.request, request, terms);
+    const { status } = await client.transfer(grant, grant.request, request, terms, { isHeld: true });
     if (status !== 'granted') throw status === 'lost' ? lostAtRelease(grant) : heldElsewhere(grant);
     const heldMs = wholeMs(clock.now(), grant.grantedAt);
     events.emit('detached', { ...eventOf(grant), fence: grant.fence, heldMs, leaseMs });

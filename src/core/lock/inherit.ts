@@ -52,7 +52,7 @@ async function statusOf(runtime: Runtime, grant: Grant, to: HoldRequest): Promis
   const terms = { leaseMs: grant.leaseMs, tombstoneMs: releases.tombstoneMs(grant.longestMs) };
   while (grant.isHeld) {
     try {
-      return (await client.transfer(grant, grant.request, to, terms)).status;
+      return (await client.transfer(grant, grant.request, to, terms, { isHeld: true })).status;
     } catch (error) {
       client.reportBackground('transfer', grant, error as Error);
       if (hasCode(error, 'ERR_LOCK_STORE') && error.outcome === 'not-applied') return undefined;

@@ -106,7 +106,8 @@ async function transfer(
   const lock = { key, category };
   const sent = clock.now();
   try {
-    const reply = await client.transfer(lock, from, to, { leaseMs, tombstoneMs: releases.tombstoneMs(0) }, sent);
+    const terms = { leaseMs, tombstoneMs: releases.tombstoneMs(0) };
+    const reply = await client.transfer(lock, from, to, terms, { isHeld: false, sent });
     if (reply.status !== 'granted') return undefined;
     const granted = grantedByReply(reply, sent, clock.now(), leaseMs);
     if (granted !== undefined) return granted;

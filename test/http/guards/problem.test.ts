@@ -59,7 +59,8 @@ const awaitedKey = async (): Promise<string> => {
 /** What stands in place of a message that is not for clients. */
 function withheld({ code }: Refusal): string {
   if (code === 'ERR_LOCK_STORE') return 'The lock that the request needs could not be acquired; try again later';
-  if (code === 'ERR_LOCK_LOST') return 'The lock that the request needs was lost; its work may have been done in part';
+  if (code === 'ERR_LOCK_LOST')
+    return 'The lock of the request failed during its work, which may have been done in part';
   return 'The server failed to acquire a lock that the request needs';
 }
 

@@ -32,7 +32,9 @@ export class LockLostError extends LockError {
 export type StoreOutcome = 'not-applied' | 'unknown';
 
 /**
- * The store failed or did not reply in time. `cause` is the error of the store's client, if there was one.
+ * The store failed or did not reply in time. `cause` is the error of the store's client, if there was one. If an `extend`,
+ * `release` or `detach` failed, `retryable` is false and the response has no `Retry-After`: the work was begun, and a request that is
+ * sent again would repeat it.
  *
  * @example
  * ```ts
@@ -48,8 +50,9 @@ export class LockStoreError extends LockError {
   /** Whether the call may have had an effect. An acquire of unknown outcome is undone in the background. */
   readonly outcome: StoreOutcome;
 
-  constructor(message: string, details: LockErrorDetails & { outcome: StoreOutcome }) {
-    super(message, details, shapes.store);
+  /** `isHeld`: the call was about a lock that the caller holds, so work may have been done. */
+  constructor(message: string, details: LockErrorDetails & { outcome: StoreOutcome; isHeld?: boolean }) {
+    super(message, details, details.isHeld ? shapes.storeOfHold : shapes.store);
     this.outcome = details.outcome;
   }
 }

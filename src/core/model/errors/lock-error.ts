@@ -46,6 +46,7 @@ type Kind =
   | 'notHeld'
   | 'scope'
   | 'store'
+  | 'storeOfHold'
   | 'token'
   | 'closed';
 
@@ -63,6 +64,8 @@ export const shapes: Readonly<Record<Kind, Shape>> = {
   notHeld: { code: 'ERR_LOCK_NOT_HELD', status: 500, expose: false, retryable: false },
   scope: { code: 'ERR_LOCK_SCOPE', status: 500, expose: false, retryable: false },
   store: { code: 'ERR_LOCK_STORE', status: 503, expose: false, retryable: true, retryAfterMs: 1000 },
+  // Of a call on a hold: what was done under it would be done again.
+  storeOfHold: { code: 'ERR_LOCK_STORE', status: 503, expose: false, retryable: false },
   token: { code: 'ERR_LOCK_TOKEN', status: 410, expose: true, retryable: false, refusal: true },
   closed: { code: 'ERR_LOCK_CLOSED', status: 503, expose: true, retryable: true, refusal: true, retryAfterMs: 1000 },
 };
@@ -91,7 +94,10 @@ export class LockError extends Error {
   readonly statusCode: number;
   /** Whether clients may see the message. */
   readonly expose: boolean;
-  /** Whether the call has left no effect, and may succeed when it is made again later. */
+  /**
+   * Whether no lock was granted, and the same call may succeed later. False if a lock was held: work may have been done under it.
+   * Says nothing about work before the call, such as that around a nested `run`.
+   */
   readonly retryable: boolean;
   /** The headers of the response: `Retry-After`, or none. */
   readonly headers: Readonly<Record<string, string>>;

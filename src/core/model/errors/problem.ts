@@ -32,6 +32,6 @@ export function problemOf(error: Refusal): Problem {
 function withheld({ status, retryable }: Refusal): string {
   if (retryable) return 'The lock that the request needs could not be acquired; try again later';
   return status === 503
-    ? 'The lock that the request needs was lost; its work may have been done in part'
+    ? 'The lock of the request failed during its work, which may have been done in part'
     : 'The server failed to acquire a lock that the request needs';
 }
