@@ -18,7 +18,7 @@ import { type ResponseEvents, ResponseWatch } from './response/response-watch.ts
 import type { WorkOptions } from './response/work-state.ts';
 import { checkRTracer } from './rtracer-version.ts';
 import { ServerTiming } from './server-timing.ts';
-import { defaultTrust, mayAdopt, warnOfAll, warnOfUnset } from './trust.ts';
+import { defaultTrust, refusalOf, warnOfAll, warnOfUnset } from './trust.ts';
 
 /** The options of `traceContext`; the defaults are those of its `Locks`. */
 export interface TraceContextOptions extends TraceOptions {
@@ -175,9 +175,9 @@ export class Tracing {
     const sent = { id: headers[headerName.toLowerCase()], branch: headers[branchHeader.toLowerCase()] };
     const bareTraceId = this.#options.bareTraceId ?? runtime.settings.bareTraceId;
     return adoptedTrace(sent, runtime, bareTraceId, (path) => {
-      const isTrusted = mayAdopt(path, req, socket, trust, runtime.clock.now().wallMs);
-      if (!isTrusted && given === undefined) warnOfUnset();
-      return isTrusted;
+      const reason = refusalOf(path, req, socket, trust, runtime.clock.now().wallMs);
+      if (reason !== undefined && given === undefined) warnOfUnset();
+      return reason;
     });
   }
 }

@@ -3,22 +3,23 @@ import { BlockList, isIP, type Socket } from 'node:net';
 import { isPromise, type MaybePromise } from '../core/base/maybe-promise.ts';
 import { warnOnce } from '../core/base/process-state.ts';
 import { LockConfigError } from '../core/model/errors/mistakes.ts';
+import type { HeaderRefusalReason } from '../core/model/events.ts';
 import type { CheckedTrust } from '../core/model/options.ts';
 import { signatureHeader, type TraceSignatures } from '../core/model/signature.ts';
 
 /**
- * Whether a request may belong to the branch that it names, and re-enter its locks. `socket` is its connection, if that is
- * known. `nowMs` is wall-clock time.
+ * Why a request may not belong to the branch that it names; undefined if it may re-enter that branch's locks. `socket` is its
+ * connection, if that is known. `nowMs` is wall-clock time.
  */
-export function mayAdopt(
+export function refusalOf(
   path: string,
   request: IncomingMessage,
   socket: Socket | undefined,
   trust: CheckedTrust,
   nowMs: number,
-): boolean {
-  if (typeof trust !== 'object') return isTrusted(request, socket, trust);
-  return trust.verify(path, request.headers[signatureHeader.toLowerCase()], nowMs);
+): HeaderRefusalReason | undefined {
+  if (typeof trust !== 'object') return isTrusted(request, socket, trust) ? undefined : 'untrusted';
+  return trust.refusalOf(path, request.headers[signatureHeader.toLowerCase()], nowMs);
 }
 
 /** Whether the sender of a request may name any trace. */

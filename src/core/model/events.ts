@@ -4,6 +4,7 @@ import type { LockLostError } from './errors/failures.ts';
 import type { LockHolder } from './errors/lock-holder.ts';
 import type { DeadlockWait } from './errors/refusals.ts';
 import { branchOf } from './owner.ts';
+import type { SignatureRefusal } from './signature.ts';
 import type { HoldMode } from './types.ts';
 import { callable, checkValue, describe, oneOf } from './validate.ts';
 
@@ -33,6 +34,14 @@ export interface EventSource {
 export function eventOf({ key, category, traceId, request, origin = request }: EventSource): LockEvent {
   return { key, category, mode: origin.mode, traceId, branch: branchOf(origin.owner), holdId: origin.holdId };
 }
+
+/**
+ * Why a trace header was refused: `malformed`, the id, the branch or the signature is not well formed; `untrusted`, `trust` does not
+ * accept the sender. The others are for signed headers: `unsigned`, there is no signature; `unknown-secret`, it is by a secret
+ * that `trust` does not list; `mismatch`, it is for another audience, or the id or branch was changed; `expired`, it is older than 30 s
+ * on this clock; `future`, the sender's clock is more than 30 s ahead.
+ */
+export type HeaderRefusalReason = 'untrusted' | SignatureRefusal;
 
 /** Why an acquire was refused: the key is not free, a limit, a `Locks` that is closed, the store, or a lost hold. */
 export type RefusalReason = 'busy' | 'limit' | 'closed' | 'store' | 'lost';
@@ -107,8 +116,8 @@ export interface LockEvents {
   storeUp: { readonly downMs: number; readonly failedCalls: number };
   /** The store failed, and a guard with `failOpen` let the request in without its locks. */
   failedOpen: { readonly keys: readonly string[]; readonly traceId: string; readonly error: Error };
-  /** A trace header was refused: it is malformed, or its sender is not trusted. */
-  headerRefused: { readonly reason: 'malformed' | 'untrusted' };
+  /** A trace header was not adopted, and the request got a new trace id. The client sees no reason. */
+  headerRefused: { readonly reason: HeaderRefusalReason };
   /**
    * A promise that was given to `waitUntil` rejected, the `authorize` of a board failed for a page that is open, or a callback
    * of this package failed; `cause` has the reason. Other warnings are process warnings.

@@ -60,18 +60,28 @@ export class TraceSignatures {
     return `v2.${id}.${expiry}.${mac(secret, path, audience, expiry)}`;
   }
 
-  /** Whether `signature` is for this path and audience, by a known secret, and has not expired. */
-  verify(path: string, signature: unknown, nowMs: number): boolean {
-    if (typeof signature !== 'string') return false;
-    const [, id = '', expiry = '', sent = ''] = form.exec(signature) ?? [];
+  /** Why `signature` is refused; undefined if it is for this path and audience, by a known secret, and has not expired. */
+  refusalOf(path: string, signature: unknown, nowMs: number): SignatureRefusal | undefined {
+    if (signature === undefined || signature === null) return 'unsigned';
+    const [, id, expiry = '', sent = ''] = (typeof signature === 'string' && form.exec(signature)) || [];
+    if (id === undefined) return 'malformed';
     const key = this.#keys.get(id);
-    if (key === undefined) return false;
-    const aheadMs = Number(expiry) - nowMs;
-    if (!(aheadMs > 0 && aheadMs <= maxAheadMs)) return false;
+    if (key === undefined) return 'unknown-secret';
     // Compared as text of a fixed length: two texts may decode to the same bytes.
-    return timingSafeEqual(Buffer.from(sent), Buffer.from(mac(key.secret, path, this.audience, expiry)));
+    const isOurs = timingSafeEqual(Buffer.from(sent), Buffer.from(mac(key.secret, path, this.audience, expiry)));
+    // Before the expiry, which anybody could have written.
+    if (!isOurs) return 'mismatch';
+    const aheadMs = Number(expiry) - nowMs;
+    if (!(aheadMs > 0)) return 'expired';
+    return aheadMs > maxAheadMs ? 'future' : undefined;
   }
 }
+
+/**
+ * Why a signature was refused: there is none; it has not the form of a signature; its secret is not among ours; it is for another
+ * audience or for another path; it has expired; or its expiry is too far ahead.
+ */
+export type SignatureRefusal = 'unsigned' | 'malformed' | 'unknown-secret' | 'mismatch' | 'expired' | 'future';
 
 const form = /^v2\.([A-Za-z0-9_-]{11})\.(\d{1,15})\.([A-Za-z0-9_-]{43})$/;
 

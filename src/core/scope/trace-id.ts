@@ -1,4 +1,5 @@
 import type { Clock } from '../base/clock.ts';
+import type { HeaderRefusalReason } from '../model/events.ts';
 import { isAncestor } from '../model/owner.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 
@@ -26,14 +27,14 @@ export interface AdoptedTrace {
 }
 
 /**
- * The trace that a request sent, if it is well formed and `mayAdopt` allows the path. Each request is a new branch below its
+ * The trace that a request sent, if it is well formed and `refusalOf` has nothing against the path. Each request is a new branch below its
  * caller's: a call that is sent twice makes two. A bad header never fails a request: it returns undefined and emits an event.
  */
 export function adoptedTrace(
   { id, branch }: SentTrace,
   { events, clock }: Runtime,
   bareTraceId: 'owner' | 'branch',
-  mayAdopt: (path: string) => boolean,
+  refusalOf: (path: string) => HeaderRefusalReason | undefined,
 ): AdoptedTrace | undefined {
   if (id === undefined) return undefined;
   const path = branch ?? id;
@@ -41,8 +42,9 @@ export function adoptedTrace(
     events.emit('headerRefused', { reason: 'malformed' });
     return undefined;
   }
-  if (!mayAdopt(path)) {
-    events.emit('headerRefused', { reason: 'untrusted' });
+  const reason = refusalOf(path);
+  if (reason !== undefined) {
+    events.emit('headerRefused', { reason });
     return undefined;
   }
   const isBare = path !== branch && bareTraceId === 'owner';

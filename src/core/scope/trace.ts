@@ -118,9 +118,10 @@ function adopt(request: TraceRequest, ownTrust: CheckedTrust | undefined, runtim
   const { headers } = request;
   const sent = { id: headers.get(headerName) ?? undefined, branch: headers.get(branchHeader) ?? undefined };
   return adoptedTrace(sent, runtime, bareTraceId, (path) => {
-    if (typeof trust === 'function') return trust(request as never) === true;
-    if (typeof trust !== 'object') return trust === 'all';
-    return trust.verify(path, headers.get(signatureHeader), runtime.clock.now().wallMs);
+    if (typeof trust === 'object')
+      return trust.refusalOf(path, headers.get(signatureHeader), runtime.clock.now().wallMs);
+    const isTrusted = typeof trust === 'function' ? trust(request as never) === true : trust === 'all';
+    return isTrusted ? undefined : 'untrusted';
   });
 }
 

@@ -23,17 +23,17 @@ describe('A signature', () => {
     expect(ours.sign('trace-1', now + 0.75)).toBe(signed);
   });
 
-  it.each<[string, number, boolean]>([
-    ['at once', now, true],
-    ['in its last millisecond', now + 29_999, true],
-    ['when it expires', now + 30_000, false],
-    ['long after', now + 3_600_000, false],
-    ['by a clock that is 30 s behind the signer’s', now - 30_000, true],
-    ['by a clock that is further behind', now - 30_001, false],
-    ['by a clock that is far behind', 0, false],
-    ['by a clock that has no time', Number.NaN, false],
-  ])('A signature is good for 30 s, on clocks that differ by less than 30 s: %s', (_, at, isGood) => {
-    expect(ours.verify('trace-1', signed, at)).toBe(isGood);
+  it.each<[string, number, string | undefined]>([
+    ['at once', now, undefined],
+    ['in its last millisecond', now + 29_999, undefined],
+    ['when it expires', now + 30_000, 'expired'],
+    ['long after', now + 3_600_000, 'expired'],
+    ['by a clock that is 30 s behind the signer’s', now - 30_000, undefined],
+    ['by a clock that is further behind', now - 30_001, 'future'],
+    ['by a clock that is far behind', 0, 'future'],
+    ['by a clock that has no time', Number.NaN, 'expired'],
+  ])('A signature is good for 30 s, on clocks that differ by less than 30 s: %s', (_, at, refusal) => {
+    expect(ours.refusalOf('trace-1', signed, at)).toBe(refusal);
   });
 
   const [, keyId, expiry, mac = ''] = signed.split('.');
@@ -41,36 +41,39 @@ describe('A signature', () => {
   // The last letter carries two bits that no byte has: another one in its place would decode to the same bytes.
   const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
   const sameBytes = mac.slice(0, -1) + alphabet[alphabet.indexOf(mac.slice(-1)) ^ 1];
-  it.each<[string, unknown, string?]>([
-    ['absent', undefined],
-    ['an array', [signed]],
-    ['empty', ''],
-    ['there twice', `${signed}, ${signed}`],
-    ['for another id', signed, 'trace-2'],
-    ['for an id that it begins with', signed, 'trace-'],
-    ['for another audience', ours.sign('trace-1', now, 'bank')],
-    ['by an unknown secret', stranger],
-    ['by an unknown secret, under a key id that is known', stranger.replace(/^v2\.[^.]+/, `v2.${keyId}`)],
+  it.each<[string, string, unknown, string?]>([
+    ['absent', 'unsigned', undefined],
+    ['absent, as `Headers` say it', 'unsigned', null],
+    ['of another audience, and expired', 'mismatch', of([newest], 'bank').sign('trace-1', now - 60_000)],
+    ['an array', 'malformed', [signed]],
+    ['empty', 'malformed', ''],
+    ['there twice', 'malformed', `${signed}, ${signed}`],
+    ['for another id', 'mismatch', signed, 'trace-2'],
+    ['for an id that it begins with', 'mismatch', signed, 'trace-'],
+    ['for another audience', 'mismatch', ours.sign('trace-1', now, 'bank')],
+    ['by an unknown secret', 'unknown-secret', stranger],
+    ['by an unknown secret, under a key id that is known', 'mismatch', stranger.replace(/^v2\.[^.]+/, `v2.${keyId}`)],
     [
       'by a known secret, under the key id of another',
+      'mismatch',
       `v2.${of([older]).sign('x', now).split('.')[1]}.${expiry}.${mac}`,
     ],
-    ['by a known secret, under a key id that is unknown', `v2.${'A'.repeat(11)}.${expiry}.${mac}`],
-    ['truncated by a letter', signed.slice(0, -1)],
-    ['longer by a letter', `${signed}A`],
-    ['without its MAC', `v2.${keyId}.${expiry}.`],
-    ['with a later expiry than was signed', `v2.${keyId}.1700000030001.${mac}`],
-    ['with its expiry written otherwise', `v2.${keyId}.01700000030000.${mac}`],
-    ['with an expiry that is no number', `v2.${keyId}.Infinity.${mac}`],
-    ['with a letter changed', `v2.${keyId}.${expiry}.${mac[0] === 'A' ? 'B' : 'A'}${mac.slice(1)}`],
-    ['of the same bytes in other letters', `v2.${keyId}.${expiry}.${sameBytes}`],
-    ['of another version', signed.replace('v2', 'v1')],
-    ['with white space', ` ${signed}`],
-    ['with a line break', `${signed}\n`],
-    ['8 KB long', 'v2.'.repeat(2_731)],
-  ])('is not taken: %s', (_, signature, traceId = 'trace-1') => {
-    expect(ours.verify(traceId, signature, now)).toBe(false);
-    expect(ours.verify('trace-1', signed, now)).toBe(true);
+    ['by a known secret, under a key id that is unknown', 'unknown-secret', `v2.${'A'.repeat(11)}.${expiry}.${mac}`],
+    ['truncated by a letter', 'malformed', signed.slice(0, -1)],
+    ['longer by a letter', 'malformed', `${signed}A`],
+    ['without its MAC', 'malformed', `v2.${keyId}.${expiry}.`],
+    ['with a later expiry than was signed', 'mismatch', `v2.${keyId}.1700000030001.${mac}`],
+    ['with its expiry written otherwise', 'mismatch', `v2.${keyId}.01700000030000.${mac}`],
+    ['with an expiry that is no number', 'malformed', `v2.${keyId}.Infinity.${mac}`],
+    ['with a letter changed', 'mismatch', `v2.${keyId}.${expiry}.${mac[0] === 'A' ? 'B' : 'A'}${mac.slice(1)}`],
+    ['of the same bytes in other letters', 'mismatch', `v2.${keyId}.${expiry}.${sameBytes}`],
+    ['of another version', 'malformed', signed.replace('v2', 'v1')],
+    ['with white space', 'malformed', ` ${signed}`],
+    ['with a line break', 'malformed', `${signed}\n`],
+    ['8 KB long', 'malformed', 'v2.'.repeat(2_731)],
+  ])('A signature that is %s is refused as %s', (_, refusal, signature, traceId = 'trace-1') => {
+    expect(ours.refusalOf(traceId, signature, now)).toBe(refusal);
+    expect(ours.refusalOf('trace-1', signed, now)).toBeUndefined();
   });
 
   it('A signature is accepted by the newest secret, an older one that is known, or a newer one that was announced', () => {
@@ -81,10 +84,10 @@ describe('A signature', () => {
       [during, after],
       [after, during],
     ] as const) {
-      expect(verifier.verify('trace-1', signer.sign('trace-1', now), now)).toBe(true);
+      expect(verifier.refusalOf('trace-1', signer.sign('trace-1', now), now)).toBeUndefined();
     }
-    expect(after.verify('trace-1', before.sign('trace-1', now), now)).toBe(false);
-    expect(of([newest, older, oldest]).verify('t', of([oldest]).sign('t', now), now)).toBe(true);
+    expect(after.refusalOf('trace-1', before.sign('trace-1', now), now)).toBe('unknown-secret');
+    expect(of([newest, older, oldest]).refusalOf('t', of([oldest]).sign('t', now), now)).toBeUndefined();
   });
 
   it('A signature does not change with bytes that are overwritten later', () => {

@@ -44,18 +44,18 @@ function traceOf(options: RunInTraceOptions<Request>, header = 'X-Trace-Id'): Pr
 }
 
 describe('runInTrace for a fetch request', () => {
-  it.each<[string, LocksOptions['trust'], boolean]>([
-    ['all', 'all', true],
-    ['internal: a fetch request does not tell its peer', 'internal', false],
-    ['none', 'none', false],
-    ['not set', undefined, false],
-    ['a predicate, which is for requests of node:http', () => true, false],
-    ['secrets, and the request has no signature', signed, false],
-  ])('The trust of the Locks decides whether the id of a fetch request is adopted: %s', async (_, trust, isAdopted) => {
+  it.each<[string, LocksOptions['trust'], string | undefined]>([
+    ['all', 'all', undefined],
+    ['internal: a fetch request does not tell its peer', 'internal', 'untrusted'],
+    ['none', 'none', 'untrusted'],
+    ['not set', undefined, 'untrusted'],
+    ['a predicate, which is for requests of node:http', () => true, 'untrusted'],
+    ['secrets, and the request has no signature', signed, 'unsigned'],
+  ])('The trust of the Locks decides whether the id of a fetch request is adopted: %s', async (_, trust, reason) => {
     const { locks, refused } = build({ trust });
     const id = await traceOf({ locks });
-    expect([id === 'named', refused]).toEqual([isAdopted, isAdopted ? [] : ['untrusted']]);
-    if (!isAdopted) expect(id).toMatch(/^[\da-f]{32}$/);
+    expect([id === 'named', refused]).toEqual(reason === undefined ? [true, []] : [false, [reason]]);
+    if (reason !== undefined) expect(id).toMatch(/^[\da-f]{32}$/);
   });
 
   it('An own trust of runInTrace is asked instead of that of the Locks', async () => {
