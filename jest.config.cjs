@@ -45,7 +45,7 @@ const common = {
   },
   globalSetup: '<rootDir>/test/support/jest/global-setup.ts',
   testPathIgnorePatterns: ['/node_modules/', ...(isWhole ? [] : matrixOnly)],
-  setupFilesAfterEnv: ['<rootDir>/test/support/jest/timeouts.cjs'],
+  setupFilesAfterEnv: ['<rootDir>/test/support/jest/timeouts.cjs', '<rootDir>/test/support/jest/leaks.ts'],
 };
 
 /** The tests of Nest once more, and a sample of those of HTTP, on an older major version of Nest. */

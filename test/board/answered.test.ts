@@ -10,11 +10,8 @@ import request from 'supertest';
 import { type Gate, gate } from '../support/gate.ts';
 import { BoardServer, boardHosts } from '../support/http/boards.ts';
 import { RawClient } from '../support/http/raw-client.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { startJob } from '../support/stores/set-up.ts';
 import { until } from '../support/until.ts';
-
-watchLeaks();
 
 const ann = { name: 'ann', mayForceRelease: true };
 

@@ -20,13 +20,11 @@ import { ManualClock } from '../support/clock/manual-clock.ts';
 import { type Gate, gate } from '../support/gate.ts';
 import { type Above, type BoardHost, type BoardOptions, BoardServer, boardHosts } from '../support/http/boards.ts';
 import { installMs, launchBrowser } from '../support/http/browser.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { type Job, startJob } from '../support/stores/set-up.ts';
 import { until } from '../support/until.ts';
 
 // A browser on a machine that others use, too, takes seconds for what it does in milliseconds.
 jest.setTimeout(60_000);
-watchLeaks();
 
 const pictureFile = join(__dirname, '../../docs/observe/board.webp');
 

@@ -3,9 +3,6 @@ import helmet from 'helmet';
 import { createLocks, LockConfigError } from 'reenlock';
 import request from 'supertest';
 import { type Above, BoardServer, boardHosts } from '../support/http/boards.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
-
-watchLeaks();
 
 const headers = {
   'content-security-policy':

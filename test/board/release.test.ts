@@ -2,10 +2,7 @@ import express from 'express';
 import { createLocks, type Hold, type LockEvents, type Locks, lock } from 'reenlock';
 import request from 'supertest';
 import { type Above, BoardServer, boardHosts } from '../support/http/boards.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { type Job, startJob } from '../support/stores/set-up.ts';
-
-watchLeaks();
 
 const sameOrigin = { 'Sec-Fetch-Site': 'same-origin' };
 

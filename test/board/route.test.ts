@@ -5,9 +5,6 @@ import { runtimeOf } from '../../src/core/runtime/locks.ts';
 import { gate } from '../support/gate.ts';
 import { type Call, describeStyles } from '../support/http/frameworks.ts';
 import { ServerStage } from '../support/http/server-stage.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
-
-watchLeaks();
 
 describeStyles('the board shows routes:', (framework) => {
   afterEach(ServerStage.endAll);

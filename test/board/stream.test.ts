@@ -4,11 +4,8 @@ import { createLocks, currentTrace, type Hold, type Locks, lock } from 'reenlock
 import request from 'supertest';
 import { gate } from '../support/gate.ts';
 import { type Above, BoardServer, boardHosts } from '../support/http/boards.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { type Job, startJob } from '../support/stores/set-up.ts';
 import { until } from '../support/until.ts';
-
-watchLeaks();
 
 describe.each(boardHosts)('The stream of the board ($name)', ({ listener }) => {
   let locks: Locks;

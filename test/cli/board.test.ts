@@ -9,7 +9,6 @@ import type { Locks } from 'reenlock';
 import { PostgresStore } from 'reenlock/postgres';
 import { createConsumer, packPackage } from '../package/packed.ts';
 import { startPostgres } from '../support/postgres/server.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import {
   addressOf,
   redis,
@@ -23,8 +22,6 @@ import {
 } from './command.ts';
 
 jest.setTimeout(60_000);
-useCommand();
-watchLeaks();
 
 /** Runs it to its end. */
 async function run(...args: string[]): Promise<{ code: number | null; stdout: string; stderr: string }> {
@@ -54,6 +51,8 @@ async function forceRelease(address: URL, cookie: string, locks: Locks): Promise
 }
 
 describe('reenlock board', () => {
+  useCommand();
+
   it('The address that it prints works once: the browser that opens it gets a cookie, everybody else is refused', async () => {
     const { address } = await startBoard(redis.url);
     expect(address.hostname).toBe('127.0.0.1');

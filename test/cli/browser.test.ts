@@ -1,13 +1,11 @@
 import type { Browser } from 'playwright-core';
 import { installMs, launchBrowser } from '../support/http/browser.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { redis, startBoard, useCommand, whileHeld } from './command.ts';
 
 jest.setTimeout(60_000);
-useCommand();
-watchLeaks();
 
 describe('reenlock board in a browser', () => {
+  useCommand();
   let browser: Browser;
   beforeAll(async () => {
     browser = await launchBrowser();

@@ -17,7 +17,7 @@ export let redis: RedisServer;
 
 let consumer: ReturnType<typeof createConsumer>;
 
-/** Installs the published package and starts a Redis server for the tests of a file. Call it before `watchLeaks`. */
+/** Installs the published package and starts a Redis server for the tests of a `describe`. */
 export function useCommand(): void {
   afterEach(stopRunning);
   beforeAll(async () => {

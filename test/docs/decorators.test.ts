@@ -1,7 +1,4 @@
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { nestPage, Workshop } from './workshop.ts';
-
-watchLeaks();
 
 it.each([
   ['the guide to @Locked', 'docs/guides/decorators.md'],

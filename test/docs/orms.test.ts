@@ -1,10 +1,7 @@
 import { Client, type Pool } from 'pg';
 import { configureLocks, type Locks, lock, runInTrace } from 'reenlock';
 import { type PostgresServer, startPostgres } from '../support/postgres/server.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { Workshop } from './workshop.ts';
-
-watchLeaks();
 
 const page = 'docs/guides/transactions.md';
 

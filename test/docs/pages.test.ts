@@ -3,13 +3,10 @@ import { basename, join } from 'node:path';
 import { type MariadbServer, startMariadb } from '../support/mysql/server.ts';
 import { type PostgresServer, startPostgres } from '../support/postgres/server.ts';
 import { freePort } from '../support/processes/free-port.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { runScript, type Script, startScript } from '../support/processes/processes.ts';
 import { type RedisServer, startRedis } from '../support/redis/server.ts';
 import { blocksOf } from './markdown.ts';
 import { isTutorial, type Module, pages, Workshop } from './workshop.ts';
-
-watchLeaks();
 
 /** How long a block may take. */
 const blockMs = 50_000;

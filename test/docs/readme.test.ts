@@ -3,14 +3,11 @@ import { Redis } from 'ioredis';
 import { createLocks } from 'reenlock';
 import { RedisStore } from 'reenlock/redis';
 import { freePort } from '../support/processes/free-port.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { type Script, startScript, tsx } from '../support/processes/processes.ts';
 import { type RedisServer, startRedis } from '../support/redis/server.ts';
 import { blocksOf, readDocument } from './markdown.ts';
 import { typesOfTables } from './tables.ts';
 import { documents, nestPage, Workshop } from './workshop.ts';
-
-watchLeaks();
 
 const quickStart = 'docs/start/quick-start.md';
 

@@ -1,12 +1,9 @@
 import { Redis } from 'ioredis';
 import { createLocks, getLock, type Hold, runInTrace } from 'reenlock';
 import { RedisStore } from 'reenlock/redis';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { clientInfoRight } from '../support/redis/rights.ts';
 import { type RedisServer, startRedis } from '../support/redis/server.ts';
 import { readDocument } from './markdown.ts';
-
-watchLeaks();
 
 describe('the Redis user of the README', () => {
   const [, name, password, rights = ''] =

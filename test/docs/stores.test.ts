@@ -12,14 +12,11 @@ import { buildLocks } from '../../src/core/runtime/locks.ts';
 import { ManualClock } from '../support/clock/manual-clock.ts';
 import { type MariadbServer, startMariadb } from '../support/mysql/server.ts';
 import { type PostgresServer, startPostgres } from '../support/postgres/server.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { OldRedisStore } from '../support/redis/nodes.ts';
 import { type RedisServer, startRedis } from '../support/redis/server.ts';
 import { TripCounter } from '../support/redis/trip-counter.ts';
 import { until } from '../support/until.ts';
 import { readDocument, sectionOf, tableOf } from './markdown.ts';
-
-watchLeaks();
 
 /** One process: a `Locks` with connections of its own. It polls when the test says so. */
 interface Side {

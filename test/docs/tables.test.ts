@@ -24,7 +24,6 @@ import { closeServer, lockOn, traceContext } from 'reenlock/express';
 import { MySqlCas } from 'reenlock/mysql';
 import { PostgresStore } from 'reenlock/postgres';
 import { CasStore, PostgresCas, QuorumStore, RedisCas, RedisStore } from 'reenlock/redis';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { anchorOf, headingsOf, plain, readDocument, root, sectionOf } from './markdown.ts';
 import {
   acquireOptions,
@@ -37,8 +36,6 @@ import {
   othersOf,
   traceOptions,
 } from './tables.ts';
-
-watchLeaks();
 
 describe('the options tables', () => {
   it.each<[string, string[], () => unknown]>([

@@ -2,9 +2,6 @@ import express from 'express';
 import { createLocks, runInTrace, traceHeaders } from 'reenlock';
 import { traceContext } from 'reenlock/express';
 import request from 'supertest';
-import { watchLeaks } from '../support/processes/leaks.ts';
-
-watchLeaks();
 
 it('traceHeaders sends the id in the header that traceContext reads, also from a job within the request', async () => {
   const locks = createLocks();

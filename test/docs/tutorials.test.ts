@@ -6,12 +6,9 @@ import { createInterface } from 'node:readline';
 import { createConsumer, packPackage } from '../package/packed.ts';
 import { type PostgresServer, startPostgres } from '../support/postgres/server.ts';
 import { freePort } from '../support/processes/free-port.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { type RedisServer, startRedis } from '../support/redis/server.ts';
 import { type Block, blocksOf, readDocument } from './markdown.ts';
 import { isTutorial, pages } from './workshop.ts';
-
-watchLeaks();
 
 /** The package may have to be built and packed. */
 const tutorialMs = 300_000;

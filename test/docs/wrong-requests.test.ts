@@ -8,10 +8,8 @@ import { gate } from '../support/gate.ts';
 import { express5 } from '../support/http/express-app.ts';
 import type { App, Call, Handler, Middleware } from '../support/http/frameworks.ts';
 import { clientLeaves, ServerStage, type ServerStageOptions } from '../support/http/server-stage.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { recordWarnings } from '../support/warnings.ts';
 
-watchLeaks();
 const warnings = recordWarnings();
 beforeEach(() => processState().spellings.clear());
 

@@ -3,11 +3,8 @@ import { Redis } from 'ioredis';
 import * as core from 'reenlock';
 import { createLocks, type LockError, type LockStore, type Locks, lock, runInTrace } from 'reenlock';
 import { RedisStore } from 'reenlock/redis';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { useRedis } from '../support/redis/redis-stage.ts';
 import { root } from './markdown.ts';
-
-watchLeaks();
 
 // What fails in a job is in `wrong-uses.test.ts`, what fails with a request in `wrong-requests.test.ts`.
 describe('The messages of a wrong set-up', () => {

@@ -1,9 +1,6 @@
 import { configureLocks, createLocks, type Hold, LockError, type Locks, lock, runInTrace } from 'reenlock';
 import { lockOn, sendProblem, traceContext } from 'reenlock/express';
 import { type Gate, gate } from '../support/gate.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
-
-watchLeaks();
 
 /** As JavaScript calls it, or TypeScript with `any`. */
 const loose = lock as unknown as Record<'acquire' | 'acquireAll' | 'run', (...args: unknown[]) => Promise<unknown>>;

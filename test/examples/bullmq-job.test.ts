@@ -3,13 +3,10 @@ import Redis from 'ioredis';
 import { getLock } from 'reenlock';
 import { openQueue, type Settlement } from '../../examples/bullmq-job/queue.ts';
 import { orderKey } from '../../examples/orders/key.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { runScript, type Script, startScript } from '../support/processes/processes.ts';
 import { type RedisServer, startRedis } from '../support/redis/server.ts';
 import { until } from '../support/until.ts';
 import { beside, Example, exampleFile, readOrder, ship, stopExamples } from './example.ts';
-
-watchLeaks();
 
 /** What a worker process has said, and the process. */
 interface Worker {

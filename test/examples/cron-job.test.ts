@@ -1,10 +1,7 @@
 import { getLock, lock } from 'reenlock';
 import { orderKey } from '../../examples/orders/key.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { type RedisServer, startRedis } from '../support/redis/server.ts';
 import { beside, Example, readOrder, ship, stopExamples } from './example.ts';
-
-watchLeaks();
 
 const skipped = /^settlement: another instance has this round$/;
 const settled = /^settlement [0-9a-f]{32}: order \d+, \d+ cents$/;

@@ -1,13 +1,10 @@
 import Redis from 'ioredis';
 import type { Doing, Moment } from '../../examples/demo/moments.ts';
 import { drawLanes } from '../../examples/demo/timeline.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { runScript, startScript, tsx } from '../support/processes/processes.ts';
 import { type RedisServer, startRedis } from '../support/redis/server.ts';
 import { until } from '../support/until.ts';
 import { exampleFile } from './example.ts';
-
-watchLeaks();
 
 const demo = exampleFile('demo/demo.ts');
 

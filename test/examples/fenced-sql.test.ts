@@ -1,8 +1,5 @@
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { runScript } from '../support/processes/processes.ts';
 import { exampleFile } from './example.ts';
-
-watchLeaks();
 
 describe('fenced-sql.ts', () => {
   it("refuses the late write of a paused holder, though the newer one has only read, and keeps the newer one's", async () => {

@@ -1,8 +1,5 @@
 import { freePort } from '../support/processes/free-port.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { Example, stopExamples } from './example.ts';
-
-watchLeaks();
 
 const files = [
   ...['express', 'koa', 'fastify', 'hono'].map((name) => `first-lock/${name}.ts`),

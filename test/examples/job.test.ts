@@ -5,12 +5,9 @@ import { settleOrders } from '../../examples/job/settlement.ts';
 import { MemoryDatabase } from '../../examples/orders/database.ts';
 import { orderKey } from '../../examples/orders/key.ts';
 import { createServices } from '../../examples/orders/setup.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { type RedisServer, startRedis } from '../support/redis/server.ts';
 import { until } from '../support/until.ts';
 import { Example, readOrder, ship, stopExamples } from './example.ts';
-
-watchLeaks();
 
 const ids = ['1', '2', '3', '4'];
 

@@ -1,9 +1,6 @@
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { type RedisServer, startRedis } from '../support/redis/server.ts';
 import { until } from '../support/until.ts';
 import { Example, stopExamples } from './example.ts';
-
-watchLeaks();
 
 const file = 'seat-reservation/server.ts';
 

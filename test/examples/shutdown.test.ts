@@ -1,8 +1,5 @@
 import { type ClientRequest, type IncomingMessage, request } from 'node:http';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { Example, stopExamples } from './example.ts';
-
-watchLeaks();
 
 const path = '/orders/42/invoice';
 

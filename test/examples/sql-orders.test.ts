@@ -6,11 +6,8 @@ import { PostgresStore } from 'reenlock/postgres';
 import { orderKey } from '../../examples/orders/key.ts';
 import { startMariadb } from '../support/mysql/server.ts';
 import { startPostgres } from '../support/postgres/server.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { until } from '../support/until.ts';
 import { Example, ship, stopExamples } from './example.ts';
-
-watchLeaks();
 
 interface Server {
   readonly url: string;

@@ -6,14 +6,11 @@ import { promisify } from 'node:util';
 import Redis from 'ioredis';
 import { RedisStore } from 'reenlock/redis';
 import { freePort } from '../support/processes/free-port.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { runScript, startScript } from '../support/processes/processes.ts';
 import { type RedisServer, startRedis } from '../support/redis/server.ts';
 import { until } from '../support/until.ts';
 import { Bank } from './bank.ts';
 import { Example, exampleFile, stopExamples } from './example.ts';
-
-watchLeaks();
 
 const run = exampleFile('two-services/run.ts');
 

@@ -2,7 +2,6 @@ import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PostgresStore } from '../../src/stores/postgres/postgres-store.ts';
 import { PostgresPair } from '../support/postgres/pair.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { TcpProxy } from '../support/processes/tcp-proxy.ts';
 import { until } from '../support/until.ts';
 import { type Client, Crew } from './crew.ts';
@@ -11,7 +10,6 @@ import { type Counted, counterTable } from './processes/counter.ts';
 import { poolAt } from './processes/open-store.ts';
 import { isLong, printSeed, seed } from './seed.ts';
 
-watchLeaks();
 printSeed('failover');
 
 const leaseMs = 2_000;

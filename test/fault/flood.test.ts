@@ -3,11 +3,8 @@ import { RedisStore } from 'reenlock/redis';
 import { gate } from '../support/gate.ts';
 import { express5 } from '../support/http/express-app.ts';
 import { ServerStage } from '../support/http/server-stage.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { useRedis } from '../support/redis/redis-stage.ts';
 import { until } from '../support/until.ts';
-
-watchLeaks();
 
 interface Answer {
   readonly status: number | undefined;

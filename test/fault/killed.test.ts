@@ -1,10 +1,8 @@
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { until } from '../support/until.ts';
 import type { Client, RemoteHold } from './crew.ts';
 import { Lab } from './lab.ts';
 import { isLong, printSeed, seed, seeded } from './seed.ts';
 
-watchLeaks();
 printSeed('killed');
 
 const key = 'order:42';

@@ -1,12 +1,9 @@
 import { join } from 'node:path';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { startScript } from '../support/processes/processes.ts';
 import { useRedis } from '../support/redis/redis-stage.ts';
 import { until } from '../support/until.ts';
 import type { LoopResult } from './processes/loop.ts';
 import { isLong } from './seed.ts';
-
-watchLeaks();
 
 describe('Leaks', () => {
   const redis = useRedis();

@@ -1,12 +1,10 @@
 import { join } from 'node:path';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { type Script, startScript } from '../support/processes/processes.ts';
 import type { Client } from './crew.ts';
 import { Lab } from './lab.ts';
 import type { Fencing } from './ledger.ts';
 import { isLong, printSeed, seed, seeded } from './seed.ts';
 
-watchLeaks();
 printSeed('ledger');
 
 const leaseMs = 300;

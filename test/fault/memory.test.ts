@@ -1,12 +1,9 @@
 import { join } from 'node:path';
 import { readDocument } from '../docs/markdown.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { startScript } from '../support/processes/processes.ts';
 import { useRedis } from '../support/redis/redis-stage.ts';
 import type { KeysResult, WaitersResult } from './processes/memory.ts';
 import { isLong } from './seed.ts';
-
-watchLeaks();
 
 describe('the memory that locks take', () => {
   const redis = useRedis();

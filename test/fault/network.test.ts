@@ -1,5 +1,4 @@
 import { acquire, release, renew } from '../../src/stores/redis/scripts.generated.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import type { CommandTest } from '../support/processes/tcp-proxy.ts';
 import { clientLibrariesForFaults } from '../support/redis/clients.ts';
 import { until } from '../support/until.ts';
@@ -7,7 +6,6 @@ import type { Client, RemoteHold } from './crew.ts';
 import { Lab } from './lab.ts';
 import { isLong, printSeed, seed, seeded } from './seed.ts';
 
-watchLeaks();
 printSeed('network');
 
 const key = 'order:42';

@@ -1,11 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { type RedisServer, startRedis } from '../support/redis/server.ts';
 import { type Client, Crew } from './crew.ts';
 import { type Entry, violationsOf } from './history.ts';
 import { isLong, isWhole, printSeed, seed, seeded } from './seed.ts';
 
-watchLeaks();
 printSeed('quorum');
 
 const leaseMs = 800;

@@ -1,12 +1,9 @@
 import { createLocks, type Locks, type LocksOptions, lock } from 'reenlock';
 import { RedisStore } from 'reenlock/redis';
 import { gate } from '../support/gate.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { useRedis } from '../support/redis/redis-stage.ts';
 import { type Job, startJob } from '../support/stores/set-up.ts';
 import { until } from '../support/until.ts';
-
-watchLeaks();
 
 describe('A convoy of readers', () => {
   const redis = useRedis();

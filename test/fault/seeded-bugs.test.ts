@@ -4,7 +4,6 @@ import { buildLocks } from '../../src/core/runtime/locks.ts';
 import { RedisStore } from '../../src/stores/redis/redis-store.ts';
 import { ManualClock } from '../support/clock/manual-clock.ts';
 import { pathOf } from '../support/path-of.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { useRedis } from '../support/redis/redis-stage.ts';
 import { FakeStore } from '../support/stores/fake-store.ts';
 import { until } from '../support/until.ts';
@@ -22,8 +21,6 @@ import {
   type ScriptBug,
   withScriptBug,
 } from './seeded-bugs.ts';
-
-watchLeaks();
 
 const key = 'order:42';
 

@@ -1,11 +1,9 @@
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { until } from '../support/until.ts';
 import type { Client, Refusal, RemoteHold } from './crew.ts';
 import { violationsOf } from './history.ts';
 import { Lab } from './lab.ts';
 import { isLong, printSeed, seed } from './seed.ts';
 
-watchLeaks();
 printSeed('server');
 
 const key = 'order:42';

@@ -1,9 +1,7 @@
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { backends } from './backends.ts';
 import { isLong, isWhole, printSeed, seed, seeded } from './seed.ts';
 import { Soak } from './soak.ts';
 
-watchLeaks();
 printSeed('soak');
 
 /** `scripts/soak.mjs` sets the minutes and the store. */

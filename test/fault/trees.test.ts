@@ -2,13 +2,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { createLocks, type Locks } from '../../src/core/index.ts';
 import { Player, Reference, type Step, tree } from '../support/nesting/trees.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { until } from '../support/until.ts';
 import { backends } from './backends.ts';
 import { openStore } from './processes/open-store.ts';
 import { isLong, printSeed, seed, seeded } from './seed.ts';
 
-watchLeaks();
 printSeed('trees');
 
 /** So many groups of requests play at once, each on keys of its own. */

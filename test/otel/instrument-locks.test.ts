@@ -16,7 +16,6 @@ import {
 import { createLocks, getLock, lock, MemoryStore, runInTrace } from 'reenlock';
 import { type InstrumentLocksOptions, instrumentLocks } from 'reenlock/otel';
 import { createTestLocks, type TestLocks } from 'reenlock/testing';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { until } from '../support/until.ts';
 
 const exporter = new InMemorySpanExporter();
@@ -42,7 +41,6 @@ afterEach(async () => {
   context.disable();
   await locks.end();
 });
-watchLeaks();
 
 function instrument(options: InstrumentLocksOptions = {}): void {
   stop = instrumentLocks(locks, { tracerProvider, ...options });

@@ -5,12 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { type PostgresServer, startPostgres } from '../support/postgres/server.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { type Script, startScript } from '../support/processes/processes.ts';
 import { type RedisServer, startRedis } from '../support/redis/server.ts';
 import { createConsumer, packPackage } from './packed.ts';
-
-watchLeaks();
 
 // The package may have to be built, and each process of the deploy is started, put under load, and stopped.
 const testMs = 240_000;

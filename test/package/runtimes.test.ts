@@ -2,11 +2,8 @@ import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { matrix } from '../support/matrix.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { type RedisServer, startRedis } from '../support/redis/server.ts';
 import { createConsumer, packPackage, root } from './packed.ts';
-
-watchLeaks();
 
 interface Runtime {
   readonly name: string;

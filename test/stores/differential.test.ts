@@ -9,12 +9,10 @@ import { RedisStore } from '../../src/stores/redis/redis-store.ts';
 import { isLong, isWhole, printSeed, seed } from '../fault/seed.ts';
 import { ManualClock } from '../support/clock/manual-clock.ts';
 import { usePostgres } from '../support/postgres/stage.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { useRedis } from '../support/redis/redis-stage.ts';
 import { runTimed, setScriptTime } from '../support/redis/script-time.ts';
 import { until } from '../support/until.ts';
 
-watchLeaks();
 printSeed('differential');
 
 /** Of leases, claims and tombstones. */

@@ -1,10 +1,7 @@
 import { join } from 'node:path';
 import { freePort } from '../support/processes/free-port.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { runScript } from '../support/processes/processes.ts';
 import { RedisNodes } from '../support/redis/nodes.ts';
-
-watchLeaks();
 
 describe('A process that has closed its locks and its clients', () => {
   const run = (...ports: number[]) =>

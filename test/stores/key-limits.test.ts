@@ -13,12 +13,9 @@ import type { LockStore } from '../../src/core/model/store.ts';
 import { RedisStore } from '../../src/stores/redis/redis-store.ts';
 import { gate } from '../support/gate.ts';
 import { pathOf } from '../support/path-of.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { type RedisServer, startRedis } from '../support/redis/server.ts';
 import { everyRow } from '../support/rows.ts';
 import { until } from '../support/until.ts';
-
-watchLeaks();
 
 /** Each of them is another lock. */
 const keys: readonly LockKey[] = [

@@ -2,12 +2,9 @@ import { createLocks, type Hold, type Locks, lock } from 'reenlock';
 import type { PostgresStore } from 'reenlock/postgres';
 import { RedisStore } from 'reenlock/redis';
 import { usePostgres } from '../support/postgres/stage.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { useRedis } from '../support/redis/redis-stage.ts';
 import { type Job, startJob } from '../support/stores/set-up.ts';
 import { until } from '../support/until.ts';
-
-watchLeaks();
 
 /** A store, and how its server loses the newest entries of a queue: the older ones are there. */
 interface Backend {

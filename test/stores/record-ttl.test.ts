@@ -1,10 +1,7 @@
 import { CasStore, RedisCas, RedisStore } from 'reenlock/redis';
 import { longMs } from '../../src/testing/contract/harness.ts';
 import { usePostgres } from '../support/postgres/stage.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { useRedis } from '../support/redis/redis-stage.ts';
-
-watchLeaks();
 
 const recordTtlMs = 120_000;
 /** More than that, the longest lease here and what the store may add. Less than the default. */

@@ -5,13 +5,10 @@ import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import Redis from 'ioredis';
 import { longest } from './jest/longest.json';
-import { watchLeaks } from './processes/leaks.ts';
 import { runScript, startScript } from './processes/processes.ts';
 import { redisBinary } from './redis/binary.ts';
 import { disconnectTimeout } from './redis/client.ts';
 import { startRedis } from './redis/server.ts';
-
-watchLeaks();
 
 describe('startRedis', () => {
   it('starts servers side by side, each on its own port, and stops them', async () => {

@@ -1,7 +1,4 @@
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { describeCasServers } from '../../support/stores/cas-servers.ts';
-
-watchLeaks();
 
 const ttlMs = 60_000;
 

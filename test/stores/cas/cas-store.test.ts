@@ -6,10 +6,7 @@ import { longMs } from '../../../src/testing/contract/harness.ts';
 import { key, StoreStage } from '../../../src/testing/contract/stage.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { gate } from '../../support/gate.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { MapCas } from '../../support/stores/map-cas.ts';
-
-watchLeaks();
 
 const hourMs = 3_600_000;
 const at = `reenlock:${key}`;

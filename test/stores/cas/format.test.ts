@@ -2,12 +2,9 @@ import { CasStore } from 'reenlock/redis';
 import type { InspectReply } from '../../../src/core/model/store.ts';
 import { StoreStage } from '../../../src/testing/contract/stage.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { MapCas } from '../../support/stores/map-cas.ts';
 import { expectLaterFormat, goOnWith } from '../../support/stores/stored-lock.ts';
 import fixtures from '../fixtures/cas-format-1.json';
-
-watchLeaks();
 
 /** What a process left under the key of a lock at a time. */
 interface Stored {

@@ -2,10 +2,7 @@ import { type createLocks, type Hold, lock, runInTrace } from 'reenlock';
 import { CasStore } from 'reenlock/redis';
 import { buildLocks } from '../../../src/core/runtime/locks.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { MapCas } from '../../support/stores/map-cas.ts';
-
-watchLeaks();
 
 const leaseMs = 10_000;
 

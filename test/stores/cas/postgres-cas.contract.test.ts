@@ -4,10 +4,7 @@ import { describeStoreContract } from 'reenlock/testing/contract';
 import { matrix } from '../../support/matrix.ts';
 import { postgresFaults } from '../../support/postgres/faults.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres/server.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { elapse } from '../../support/stores/elapse.ts';
-
-watchLeaks();
 
 const isolations = matrix(['read committed'], () => ['serializable']);
 

@@ -5,9 +5,6 @@ import { longMs } from '../../../src/testing/contract/harness.ts';
 import { StoreStage } from '../../../src/testing/contract/stage.ts';
 import { readDocument } from '../../docs/markdown.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres/server.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 describe('PostgresCas', () => {
   const stage = new StoreStage();

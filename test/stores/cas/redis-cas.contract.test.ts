@@ -3,13 +3,10 @@ import { Redis as Redis5 } from 'ioredis5';
 import { CasStore, RedisCas } from 'reenlock/redis';
 import { describeStoreContract, type StoreFault } from 'reenlock/testing/contract';
 import { matrix } from '../../support/matrix.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { disconnectTimeout } from '../../support/redis/client.ts';
 import type { RedisOptions } from '../../support/redis/redis-stage.ts';
 import { type RedisServer, startRedis } from '../../support/redis/server.ts';
 import { elapseOnRedis } from '../../support/stores/elapse.ts';
-
-watchLeaks();
 
 type Connect = (port: number, options: RedisOptions) => Redis6;
 

@@ -7,12 +7,9 @@ import { ConnectionPool } from '../../../src/stores/redis/connection-pool.ts';
 import { driverOf } from '../../../src/stores/redis/drivers/driver-of.ts';
 import { readDocument } from '../../docs/markdown.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { TcpProxy } from '../../support/processes/tcp-proxy.ts';
 import { useRedis } from '../../support/redis/redis-stage.ts';
 import { until } from '../../support/until.ts';
-
-watchLeaks();
 
 const ttlMs = 60_000;
 

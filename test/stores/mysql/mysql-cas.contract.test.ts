@@ -3,10 +3,7 @@ import { CasStore, MySqlCas, mysqlCasTable } from 'reenlock/mysql';
 import { describeStoreContract } from 'reenlock/testing/contract';
 import { matrix } from '../../support/matrix.ts';
 import { type MariadbServer, startMariadb } from '../../support/mysql/server.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { elapse } from '../../support/stores/elapse.ts';
-
-watchLeaks();
 
 const isolations = matrix(['READ-COMMITTED'], () => ['SERIALIZABLE']);
 

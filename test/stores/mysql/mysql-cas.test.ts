@@ -6,10 +6,7 @@ import { longMs } from '../../../src/testing/contract/harness.ts';
 import { StoreStage } from '../../../src/testing/contract/stage.ts';
 import { readDocument } from '../../docs/markdown.ts';
 import { type MariadbServer, startMariadb } from '../../support/mysql/server.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { TcpProxy } from '../../support/processes/tcp-proxy.ts';
-
-watchLeaks();
 
 describe('MySqlCas', () => {
   let server: MariadbServer;

@@ -5,9 +5,6 @@ import { PostgresStore } from '../../../src/stores/postgres/postgres-store.ts';
 import { longMs } from '../../../src/testing/contract/harness.ts';
 import { StoreStage } from '../../../src/testing/contract/stage.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres/server.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 /** Before version 8.21, pg does not say whether a connection is in a transaction. */
 class OldClient extends Client {

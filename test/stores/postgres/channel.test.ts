@@ -7,12 +7,9 @@ import { PostgresChannel } from '../../../src/stores/postgres/channel.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { urlOf } from '../../support/postgres/server.ts';
 import { usePostgres } from '../../support/postgres/stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { TcpProxy } from '../../support/processes/tcp-proxy.ts';
 import { Stream } from '../../support/stores/stream.ts';
 import { until } from '../../support/until.ts';
-
-watchLeaks();
 
 describe('The channel of PostgresStore', () => {
   const stage = usePostgres();

@@ -2,11 +2,8 @@ import { createLocks, lock } from 'reenlock';
 import { longMs } from '../../../src/testing/contract/harness.ts';
 import { holdIds, key, type Line, type Process } from '../../../src/testing/contract/stage.ts';
 import { usePostgres } from '../../support/postgres/stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { startJob } from '../../support/stores/set-up.ts';
 import { until } from '../../support/until.ts';
-
-watchLeaks();
 
 describe('A crowd on PostgreSQL', () => {
   const stage = usePostgres();

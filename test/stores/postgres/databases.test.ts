@@ -3,9 +3,6 @@ import { postgresSchema } from '../../../src/stores/postgres/migration.ts';
 import { PostgresStore } from '../../../src/stores/postgres/postgres-store.ts';
 import { key } from '../../../src/testing/contract/stage.ts';
 import { usePostgres } from '../../support/postgres/stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 describe('PostgresStore on databases that are set up in other ways', () => {
   const stage = usePostgres();

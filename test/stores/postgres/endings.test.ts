@@ -4,9 +4,6 @@ import { Pool } from 'pg';
 import { PostgresCas } from 'reenlock/redis';
 import { openStore } from '../../../src/cli/store.ts';
 import { PostgresStore } from '../../../src/stores/postgres/postgres-store.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 /** A message of the server: its kind, its length and its contents. */
 function message(kind: string, contents: Buffer): Buffer {

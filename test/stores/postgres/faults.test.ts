@@ -4,12 +4,9 @@ import { createLocks, getLock, type Locks, type LocksOptions, lock, runInTrace }
 import { longMs } from '../../../src/testing/contract/harness.ts';
 import { urlOf } from '../../support/postgres/server.ts';
 import { usePostgres } from '../../support/postgres/stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { runScript } from '../../support/processes/processes.ts';
 import { type CommandTest, TcpProxy } from '../../support/processes/tcp-proxy.ts';
 import { until } from '../../support/until.ts';
-
-watchLeaks();
 
 const key = 'order:42';
 

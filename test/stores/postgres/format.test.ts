@@ -1,11 +1,8 @@
 import type { InspectReply } from '../../../src/core/model/store.ts';
 import { readMessage } from '../../../src/stores/postgres/replies.ts';
 import { tables, usePostgres } from '../../support/postgres/stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { goOnWith } from '../../support/stores/stored-lock.ts';
 import fixture from '../fixtures/postgres-format-1.json';
-
-watchLeaks();
 
 const stored = Object.entries(fixture.inspect) as unknown as [string, InspectReply][];
 

@@ -4,10 +4,7 @@ import { longMs } from '../../../src/testing/contract/harness.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { FakePool, type Sent } from '../../support/postgres/fake-pool.ts';
 import { usePostgres } from '../../support/postgres/stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { outcomeOf } from '../../support/stores/set-up.ts';
-
-watchLeaks();
 
 describe('Calls on locks', () => {
   const setUp = () => {

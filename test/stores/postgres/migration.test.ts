@@ -4,9 +4,6 @@ import { postgresSchema } from '../../../src/stores/postgres/migration.ts';
 import { PostgresStore } from '../../../src/stores/postgres/postgres-store.ts';
 import { format, revision } from '../../../src/stores/postgres/sql/schema.ts';
 import { usePostgres } from '../../support/postgres/stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 describe('The schema of PostgresStore', () => {
   const stage = usePostgres();

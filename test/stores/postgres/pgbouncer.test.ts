@@ -3,11 +3,8 @@ import type { Pool } from 'pg';
 import { createLocks, type Locks, lock, runInTrace } from 'reenlock';
 import { type PgBouncer, startPgBouncer } from '../../support/postgres/pgbouncer.ts';
 import { usePostgres } from '../../support/postgres/stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { Stream } from '../../support/stores/stream.ts';
 import { until } from '../../support/until.ts';
-
-watchLeaks();
 
 describe('PostgresStore behind PgBouncer', () => {
   const stage = usePostgres();

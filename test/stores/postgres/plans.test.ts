@@ -1,7 +1,4 @@
 import { tables, usePostgres } from '../../support/postgres/stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 describe('The plans of PostgresStore', () => {
   const stage = usePostgres();

@@ -6,10 +6,7 @@ import { postgresFaults } from '../../support/postgres/faults.ts';
 import { type PgBouncer, startPgBouncer } from '../../support/postgres/pgbouncer.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres/server.ts';
 import { tables } from '../../support/postgres/stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { elapse } from '../../support/stores/elapse.ts';
-
-watchLeaks();
 
 interface Way {
   readonly name: string;

@@ -1,8 +1,5 @@
 import { createLocks, type Locks, lock, runInTrace } from 'reenlock';
 import { usePostgres } from '../../support/postgres/stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 describe('A process on PostgreSQL', () => {
   const stage = usePostgres();

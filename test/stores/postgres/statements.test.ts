@@ -3,11 +3,8 @@ import { PostgresStatements, type Statement } from '../../../src/stores/postgres
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { FakePool } from '../../support/postgres/fake-pool.ts';
 import { usePostgres } from '../../support/postgres/stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { outcomeOf } from '../../support/stores/set-up.ts';
 import { until } from '../../support/until.ts';
-
-watchLeaks();
 
 const timeoutMs = 5_000;
 const statement: Statement = { operation: 'acquire', text: 'SELECT $1', values: () => [42] };

@@ -4,12 +4,9 @@ import type { Clock } from '../../../src/core/base/clock.ts';
 import type { AcquireReply } from '../../../src/core/model/store.ts';
 import { longMs } from '../../../src/testing/contract/harness.ts';
 import type { Line } from '../../../src/testing/contract/stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { FakeStore, type Fault } from '../../support/stores/fake-store.ts';
 import { answersOf, fenceOf, putOn, QuorumStage } from '../../support/stores/quorum-stage.ts';
 import { outcomeOf } from '../../support/stores/set-up.ts';
-
-watchLeaks();
 
 const dead: Fault = { kind: 'lostCall' };
 const down: Fault = { kind: 'rejected', error: new Error('ECONNREFUSED 127.0.0.1:6379') };

@@ -4,15 +4,12 @@ import { QuorumStore, RedisStore } from 'reenlock/redis';
 import { type Clock, systemClock } from '../../../src/core/base/clock.ts';
 import { StoreStage } from '../../../src/testing/contract/stage.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { startScript } from '../../support/processes/processes.ts';
 import { OldRedisStore, RedisNodes } from '../../support/redis/nodes.ts';
 import { startRedis } from '../../support/redis/server.ts';
 import { answersOf } from '../../support/stores/quorum-stage.ts';
 import { outcomeOf } from '../../support/stores/set-up.ts';
 import { until } from '../../support/until.ts';
-
-watchLeaks();
 
 const leaseMs = 60_000;
 

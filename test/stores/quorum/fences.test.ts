@@ -1,11 +1,8 @@
 import type { AcquireTerms } from '../../../src/core/model/store.ts';
 import { longMs } from '../../../src/testing/contract/harness.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import type { FakeStore } from '../../support/stores/fake-store.ts';
 import { answersOf, fenceOf, putOn, QuorumStage } from '../../support/stores/quorum-stage.ts';
 import { outcomeOf } from '../../support/stores/set-up.ts';
-
-watchLeaks();
 
 const nodeTimeoutMs = 250;
 const aheadMs = 3_600_000;

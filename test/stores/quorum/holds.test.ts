@@ -5,12 +5,9 @@ import type { StoreMessage } from '../../../src/core/model/store.ts';
 import { longMs } from '../../../src/testing/contract/harness.ts';
 import type { Line } from '../../../src/testing/contract/stage.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { FakeStore } from '../../support/stores/fake-store.ts';
 import { answersOf, fenceOf, putOn, QuorumStage } from '../../support/stores/quorum-stage.ts';
 import { outcomeOf } from '../../support/stores/set-up.ts';
-
-watchLeaks();
 
 const nodeTimeoutMs = 250;
 const down = { kind: 'rejected', error: new Error('ECONNREFUSED') } as const;

@@ -4,11 +4,8 @@ import type { Link } from '../../../src/core/base/link.ts';
 import { StoreStage } from '../../../src/testing/contract/stage.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { type Gate, gate } from '../../support/gate.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { FakeStore } from '../../support/stores/fake-store.ts';
 import { outcomeOf } from '../../support/stores/set-up.ts';
-
-watchLeaks();
 
 /** A node whose client knows whether it has a connection. While it is cut, calls wait in the client. */
 class LinkedStore extends FakeStore {

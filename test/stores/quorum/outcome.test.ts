@@ -2,12 +2,9 @@ import { LockStoreError } from 'reenlock';
 import type { HoldRequest } from '../../../src/core/model/store.ts';
 import { longMs } from '../../../src/testing/contract/harness.ts';
 import type { Line } from '../../../src/testing/contract/stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import type { Fault } from '../../support/stores/fake-store.ts';
 import { answersOf, putOn, QuorumStage } from '../../support/stores/quorum-stage.ts';
 import { outcomeOf } from '../../support/stores/set-up.ts';
-
-watchLeaks();
 
 const down: Fault = { kind: 'rejected', error: new Error('ECONNREFUSED') };
 const refusal = new LockStoreError('The lock store replied READONLY', { outcome: 'not-applied' });

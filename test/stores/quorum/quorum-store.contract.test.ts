@@ -1,10 +1,7 @@
 import { QuorumStore } from 'reenlock/redis';
 import { describeStoreContract, type StoreFault } from 'reenlock/testing/contract';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { FakeStore } from '../../support/stores/fake-store.ts';
-
-watchLeaks();
 
 describe.each([3, 4, 5])('on %i nodes in memory', (count) => {
   let clock = new ManualClock();

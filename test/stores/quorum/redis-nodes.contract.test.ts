@@ -4,11 +4,8 @@ import { describeStoreContract } from 'reenlock/testing/contract';
 import { type Clock, systemClock } from '../../../src/core/base/clock.ts';
 import type { AcquireReply, AcquireTerms, HoldRequest } from '../../../src/core/model/store.ts';
 import { shortMs } from '../../../src/testing/contract/harness.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { OldRedisStore, RedisNodes } from '../../support/redis/nodes.ts';
 import { elapseOnRedis } from '../../support/stores/elapse.ts';
-
-watchLeaks();
 
 const maxTries = 20;
 

@@ -5,11 +5,8 @@ import { acquire } from '../../../src/stores/redis/scripts.generated.ts';
 import { longMs } from '../../../src/testing/contract/harness.ts';
 import { StoreStage } from '../../../src/testing/contract/stage.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { TcpProxy } from '../../support/processes/tcp-proxy.ts';
 import { OldRedisStore, RedisNodes } from '../../support/redis/nodes.ts';
-
-watchLeaks();
 
 const id = 'order:42';
 

@@ -1,9 +1,6 @@
 import { createLocks, lock, runInTrace } from 'reenlock';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { useRedis } from '../../support/redis/redis-stage.ts';
 import { until } from '../../support/until.ts';
-
-watchLeaks();
 
 describe('Many waiters that give up at once', () => {
   const stage = useRedis();

@@ -3,10 +3,7 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { Redis } from 'ioredis';
 import { createLocks, type Locks, lock, runInTrace } from 'reenlock';
 import { RedisStore } from 'reenlock/redis';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { useRedis } from '../../support/redis/redis-stage.ts';
-
-watchLeaks();
 
 /** A way to the server that may hold replies back, and counts the calls that went through meanwhile. */
 class Wire {

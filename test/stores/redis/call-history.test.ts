@@ -4,11 +4,8 @@ import { CallHistory } from '../../../src/stores/redis/call-history.ts';
 import { IoredisDriver } from '../../../src/stores/redis/drivers/ioredis/single-driver.ts';
 import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
 import { longMs } from '../../../src/testing/contract/harness.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { TcpProxy } from '../../support/processes/tcp-proxy.ts';
 import { useRedis } from '../../support/redis/redis-stage.ts';
-
-watchLeaks();
 
 describe('CallHistory', () => {
   const connected = (): Redis['stream'] => ({}) as Redis['stream'];

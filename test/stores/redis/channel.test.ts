@@ -8,13 +8,10 @@ import { RedisChannel } from '../../../src/stores/redis/channel.ts';
 import { driverOf } from '../../../src/stores/redis/drivers/driver-of.ts';
 import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { ioredisVersions } from '../../support/redis/ioredis.ts';
 import { type RedisOptions, useRedis } from '../../support/redis/redis-stage.ts';
 import { startRedis } from '../../support/redis/server.ts';
 import { until } from '../../support/until.ts';
-
-watchLeaks();
 
 describe('The channel of RedisStore', () => {
   const stage = useRedis();

@@ -3,15 +3,12 @@ import { LockConfigError } from '../../../src/core/model/errors/mistakes.ts';
 import { RedisCas } from '../../../src/stores/cas/redis-cas.ts';
 import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
 import { longMs } from '../../../src/testing/contract/harness.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { TcpProxy } from '../../support/processes/tcp-proxy.ts';
 import { ioredisVersions } from '../../support/redis/ioredis.ts';
 import { type RedisOptions, useRedis } from '../../support/redis/redis-stage.ts';
 import { type RedisServer, startRedis } from '../../support/redis/server.ts';
 import { looksOf, uses } from '../../support/stores/everything.ts';
 import { until } from '../../support/until.ts';
-
-watchLeaks();
 
 describe("the application's client", () => {
   const stage = useRedis(['--repl-diskless-sync-delay', '0']);

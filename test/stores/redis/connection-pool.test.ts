@@ -4,11 +4,8 @@ import type { RedisConnection } from '../../../src/stores/redis/drivers/driver.t
 import { driverOf } from '../../../src/stores/redis/drivers/driver-of.ts';
 import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { useRedis } from '../../support/redis/redis-stage.ts';
 import { until } from '../../support/until.ts';
-
-watchLeaks();
 
 describe('The connections of a pool', () => {
   const stage = useRedis();

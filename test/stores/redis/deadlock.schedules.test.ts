@@ -2,12 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { systemClock } from '../../../src/core/base/clock.ts';
 import { isWhole } from '../../fault/seed.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { type RedisStage, useRedis } from '../../support/redis/redis-stage.ts';
 import { play, schedule, type World } from '../../support/stores/deadlock-play.ts';
 import { until } from '../../support/until.ts';
-
-watchLeaks();
 
 const schedules = isWhole ? 100 : 60;
 

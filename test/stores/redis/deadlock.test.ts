@@ -1,13 +1,10 @@
 import { join } from 'node:path';
 import { createLocks, DeadlockError, type Hold, type Locks, lock } from 'reenlock';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { type Script, startScript } from '../../support/processes/processes.ts';
 import { useRedis } from '../../support/redis/redis-stage.ts';
 import { type Job, type Outcome, outcomeOf, startJob } from '../../support/stores/set-up.ts';
 import { until } from '../../support/until.ts';
 import type { Order, Told } from './processes/trader.ts';
-
-watchLeaks();
 
 const file = join(__dirname, 'processes/trader.ts');
 

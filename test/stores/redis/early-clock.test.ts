@@ -1,10 +1,7 @@
 import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
 import { key } from '../../../src/testing/contract/stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { useRedis } from '../../support/redis/redis-stage.ts';
 import { runTimed, setScriptTime } from '../../support/redis/script-time.ts';
-
-watchLeaks();
 
 describe('A Redis server whose clock is wrong', () => {
   const stage = useRedis();

@@ -7,14 +7,11 @@ import { RedisCas } from '../../../src/stores/cas/redis-cas.ts';
 import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
 import { longMs } from '../../../src/testing/contract/harness.ts';
 import { key, StoreStage } from '../../../src/testing/contract/stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { disconnectTimeout } from '../../support/redis/client.ts';
 import { FakeRedis } from '../../support/redis/fake-redis.ts';
 import { ioredisVersions } from '../../support/redis/ioredis.ts';
 import { useRedis } from '../../support/redis/redis-stage.ts';
 import { until } from '../../support/until.ts';
-
-watchLeaks();
 
 /** Where a command stands within a script, as a Redis from 7.0 on says it. */
 const place = ` script: ${'7f052c98'.repeat(5)}, on @user_script:12.`;

@@ -2,13 +2,10 @@ import { createLocks } from 'reenlock';
 import type { InspectReply } from '../../../src/core/model/store.ts';
 import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
 import { readMessage } from '../../../src/stores/redis/replies.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { useRedis } from '../../support/redis/redis-stage.ts';
 import { runTimed, setScriptTime } from '../../support/redis/script-time.ts';
 import { expectLaterFormat, goOnWith } from '../../support/stores/stored-lock.ts';
 import fixtures from '../fixtures/redis-format-1.json';
-
-watchLeaks();
 
 /** What a process left under the keys of a lock at a time. */
 interface Stored {

@@ -3,11 +3,8 @@ import { lockName } from '../../../src/core/model/key.ts';
 import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
 import { longMs, shortMs } from '../../../src/testing/contract/harness.ts';
 import type { Line } from '../../../src/testing/contract/stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { useRedis } from '../../support/redis/redis-stage.ts';
 import { until } from '../../support/until.ts';
-
-watchLeaks();
 
 describe('The keys of RedisStore', () => {
   const stage = useRedis();

@@ -1,10 +1,7 @@
 import { LockStoreError } from '../../../src/core/model/errors/failures.ts';
 import { longMs } from '../../../src/testing/contract/harness.ts';
 import { key } from '../../../src/testing/contract/stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { useRedis } from '../../support/redis/redis-stage.ts';
-
-watchLeaks();
 
 describe('A server at its `maxmemory`, with `noeviction`', () => {
   const stage = useRedis(['--maxmemory', '16mb', '--maxmemory-policy', 'noeviction']);

@@ -1,9 +1,6 @@
 import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
 import { key, type Line } from '../../../src/testing/contract/stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { useRedis } from '../../support/redis/redis-stage.ts';
-
-watchLeaks();
 
 const lock = `reenlock:{${key}}`;
 

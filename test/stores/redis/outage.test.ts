@@ -1,14 +1,11 @@
 import { createLocks, type LockEvents, LockStoreError, type Locks, lock, runInTrace } from '../../../src/core/index.ts';
 import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
 import { freePort } from '../../support/processes/free-port.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { TcpProxy } from '../../support/processes/tcp-proxy.ts';
 import { type AppClient, clientLibraries } from '../../support/redis/clients.ts';
 import { useRedis } from '../../support/redis/redis-stage.ts';
 import { startRedis } from '../../support/redis/server.ts';
 import { until } from '../../support/until.ts';
-
-watchLeaks();
 
 describe.each(clientLibraries)('An outage of the server, with $name', (library) => {
   const stage = useRedis();

@@ -1,9 +1,6 @@
 import { longMs } from '../../../src/testing/contract/harness.ts';
 import { key, type Line } from '../../../src/testing/contract/stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { useRedis } from '../../support/redis/redis-stage.ts';
-
-watchLeaks();
 
 const record = `reenlock:{${key}}:lock`;
 const queue = `reenlock:{${key}}:queue`;

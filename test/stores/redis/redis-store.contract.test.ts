@@ -2,13 +2,10 @@ import { Redis } from 'ioredis';
 import type { RedisClient } from 'reenlock/redis';
 import { describeStoreContract, type StoreFault } from 'reenlock/testing/contract';
 import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { disconnectTimeout } from '../../support/redis/client.ts';
 import { type AppClient, type ClientLibrary, clientLibraries } from '../../support/redis/clients.ts';
 import { type RedisServer, startRedis } from '../../support/redis/server.ts';
 import { elapseOnRedis } from '../../support/stores/elapse.ts';
-
-watchLeaks();
 
 describe('on a standalone server', () => {
   let server: RedisServer;

@@ -6,11 +6,8 @@ import { buildLocks } from '../../../src/core/runtime/locks.ts';
 import { longMs } from '../../../src/testing/contract/harness.ts';
 import { key } from '../../../src/testing/contract/stage.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { type RedisStage, useRedis } from '../../support/redis/redis-stage.ts';
 import { until } from '../../support/until.ts';
-
-watchLeaks();
 
 type Undo = () => Promise<unknown>;
 

@@ -4,12 +4,9 @@ import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
 import { renew } from '../../../src/stores/redis/scripts.generated.ts';
 import { longMs } from '../../../src/testing/contract/harness.ts';
 import { key } from '../../../src/testing/contract/stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { type RedisOptions, useRedis } from '../../support/redis/redis-stage.ts';
 import { type RedisServer, startRedis } from '../../support/redis/server.ts';
 import { until } from '../../support/until.ts';
-
-watchLeaks();
 
 describe('A store that waits for a replica', () => {
   const stage = useRedis(['--repl-diskless-sync-delay', '0', '--repl-ping-replica-period', '1']);

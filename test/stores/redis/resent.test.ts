@@ -1,12 +1,9 @@
 import { createLocks, lock, runInTrace } from '../../../src/core/index.ts';
 import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
 import { acquire } from '../../../src/stores/redis/scripts.generated.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { TcpProxy } from '../../support/processes/tcp-proxy.ts';
 import { clientLibraries } from '../../support/redis/clients.ts';
 import { useRedis } from '../../support/redis/redis-stage.ts';
-
-watchLeaks();
 
 describe.each(clientLibraries)('A try that is refused, with $name', (library) => {
   const stage = useRedis();

@@ -3,13 +3,10 @@ import type { StoreMessage } from '../../../src/core/model/store.ts';
 import { driverOf } from '../../../src/stores/redis/drivers/driver-of.ts';
 import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
 import { checkRights } from '../../../src/stores/redis/scripts.generated.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { type AppClient, clientLibraries } from '../../support/redis/clients.ts';
 import { useRedis } from '../../support/redis/redis-stage.ts';
 import { until } from '../../support/until.ts';
 import { recordWarnings } from '../../support/warnings.ts';
-
-watchLeaks();
 
 const all = ['reset', 'on', '>secret', '~reenlock:*', '&reenlock:*', '+@all'];
 

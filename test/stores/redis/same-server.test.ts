@@ -3,13 +3,10 @@ import type { StoreMessage } from '../../../src/core/model/store.ts';
 import { RedisChannel } from '../../../src/stores/redis/channel.ts';
 import { driverOf } from '../../../src/stores/redis/drivers/driver-of.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { TcpProxy } from '../../support/processes/tcp-proxy.ts';
 import { type AppClient, clientLibraries } from '../../support/redis/clients.ts';
 import { type RedisServer, startRedis } from '../../support/redis/server.ts';
 import { until } from '../../support/until.ts';
-
-watchLeaks();
 
 describe.each(clientLibraries)('The channel of RedisStore and the server of the calls, with $name', ({ connect }) => {
   let servers: RedisServer[] = [];

@@ -2,11 +2,8 @@ import { once } from 'node:events';
 import type { Redis } from 'ioredis';
 import { longMs } from '../../../src/testing/contract/harness.ts';
 import { key } from '../../../src/testing/contract/stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { useRedis } from '../../support/redis/redis-stage.ts';
 import { until } from '../../support/until.ts';
-
-watchLeaks();
 
 describe('The scripts of RedisStore', () => {
   const stage = useRedis();

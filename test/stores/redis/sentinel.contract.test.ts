@@ -1,13 +1,10 @@
 import { describeStoreContract } from 'reenlock/testing/contract';
 import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import type { OpenClient } from '../../support/redis/client.ts';
 import { type SentinelGroup, startSentinelGroup } from '../../support/redis/sentinel.ts';
 import { sentinelLibraries } from '../../support/redis/sentinel-clients.ts';
 import type { RedisServer } from '../../support/redis/server.ts';
 import { elapseOnRedis } from '../../support/stores/elapse.ts';
-
-watchLeaks();
 
 describe('behind Sentinel', () => {
   let group: SentinelGroup;

@@ -5,7 +5,6 @@ import type { RedisClient } from 'reenlock/redis';
 import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
 import { longMs } from '../../../src/testing/contract/harness.ts';
 import { StoreStage } from '../../../src/testing/contract/stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import type { OpenClient } from '../../support/redis/client.ts';
 import { Rush } from '../../support/redis/rush.ts';
 import { type SentinelGroup, startSentinelGroup } from '../../support/redis/sentinel.ts';
@@ -13,7 +12,6 @@ import { newestSentinelLibraries, sentinelLibrariesForFaults } from '../../suppo
 import type { RedisServer } from '../../support/redis/server.ts';
 import { until } from '../../support/until.ts';
 
-watchLeaks();
 jest.setTimeout(180_000);
 
 /** The figures of the guide; they are not promised. */

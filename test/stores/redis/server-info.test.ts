@@ -8,11 +8,8 @@ import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
 import { ServerUptime } from '../../../src/stores/redis/server-info.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { freePort } from '../../support/processes/free-port.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { disconnectTimeout } from '../../support/redis/client.ts';
 import { useRedis } from '../../support/redis/redis-stage.ts';
-
-watchLeaks();
 
 /** A client whose server has been up for as long as a test says, and replies as late as the test says. */
 class Server {

@@ -7,13 +7,10 @@ import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
 import { StoreStage } from '../../../src/testing/contract/stage.ts';
 import { createCertificate } from '../../support/http/certificate.ts';
 import { freePort } from '../../support/processes/free-port.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { ioredisVersions } from '../../support/redis/ioredis.ts';
 import { type RedisServer, startRedis } from '../../support/redis/server.ts';
 import { useEverything, uses } from '../../support/stores/everything.ts';
 import { until } from '../../support/until.ts';
-
-watchLeaks();
 
 /** Servers that want a certificate from their clients, too: a connection without the client's own options is refused. */
 describe('RedisStore over TLS', () => {

@@ -9,15 +9,18 @@ const leastLooks = 200;
 const restMs = 10;
 /** How many recorded timers it takes until those that are over are looked for. */
 const pruneEvery = 10_000;
+let isWatched = false;
 const ownCode = join(__dirname, '../../../src') + sep;
 
 /**
- * Makes every test of the file fail that leaves something behind: a timer started by src (unref'd ones too), a socket,
- * a server or a child process. What was there when the test started may stay. Unhandled rejections are jest's to
- * report; it gets the turns that are waited here for it. Call it at the top level of the file and keep the suite's own
- * hooks inside a `describe`: then it looks before the first and after the last of them.
+ * Makes every test fail that leaves something behind: a timer started by src (unref'd ones too), a socket, a server or a
+ * child process. What was there when the test started may stay. Unhandled rejections are jest's to report; it gets the
+ * turns that are waited here for it. jest calls it before each file, so a suite's own hooks belong inside a `describe`:
+ * then it looks before the first and after the last of them.
  */
 export function watchLeaks(): void {
+  if (isWatched) return;
+  isWatched = true;
   const timers = new Map<NodeJS.Timeout, Error>();
   const unpatch: (() => void)[] = [];
   let before: Remains | undefined;

@@ -4,13 +4,11 @@ import { RedisChannel } from '../../../../src/stores/redis/channel.ts';
 import { driverOf } from '../../../../src/stores/redis/drivers/driver-of.ts';
 import { RedisStore } from '../../../../src/stores/redis/redis-store.ts';
 import { ManualClock } from '../../../support/clock/manual-clock.ts';
-import { watchLeaks } from '../../../support/processes/leaks.ts';
 import { clusterLibraries, clusterLibrariesForFaults } from '../../../support/redis/cluster-clients.ts';
 import { useCluster } from '../../../support/redis/cluster-stage.ts';
 import type { RedisServer } from '../../../support/redis/server.ts';
 import { until } from '../../../support/until.ts';
 
-watchLeaks();
 jest.setTimeout(120_000);
 
 describe('The channel of a store on a cluster', () => {

@@ -6,15 +6,12 @@ import { RedisStore } from '../../../../src/stores/redis/redis-store.ts';
 import { longMs } from '../../../../src/testing/contract/harness.ts';
 import { key } from '../../../../src/testing/contract/stage.ts';
 import { readDocument } from '../../../docs/markdown.ts';
-import { watchLeaks } from '../../../support/processes/leaks.ts';
 import { type ClusterOptions, connected, useCluster } from '../../../support/redis/cluster-stage.ts';
 import { ioredisVersions } from '../../../support/redis/ioredis.ts';
 import { clientInfoRight } from '../../../support/redis/rights.ts';
 import type { RedisServer } from '../../../support/redis/server.ts';
 import { useEverything } from '../../../support/stores/everything.ts';
 import { until } from '../../../support/until.ts';
-
-watchLeaks();
 
 const slot = `reenlock:{${key}}:lock`;
 

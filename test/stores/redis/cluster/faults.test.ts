@@ -3,7 +3,6 @@ import type { RedisClient } from 'reenlock/redis';
 import { RedisStore } from '../../../../src/stores/redis/redis-store.ts';
 import { longMs } from '../../../../src/testing/contract/harness.ts';
 import { key } from '../../../../src/testing/contract/stage.ts';
-import { watchLeaks } from '../../../support/processes/leaks.ts';
 import {
   type ClusterClientOptions,
   type ClusterLibrary,
@@ -15,7 +14,6 @@ import { Rush } from '../../../support/redis/rush.ts';
 import type { RedisServer } from '../../../support/redis/server.ts';
 import { until } from '../../../support/until.ts';
 
-watchLeaks();
 jest.setTimeout(120_000);
 
 const record = `reenlock:{${key}}:lock`;

@@ -1,12 +1,10 @@
 import type { Cluster } from 'ioredis';
 import type { ListReply } from '../../../../src/core/model/store.ts';
 import { RedisStore } from '../../../../src/stores/redis/redis-store.ts';
-import { watchLeaks } from '../../../support/processes/leaks.ts';
 import { newestClusterLibraries } from '../../../support/redis/cluster-clients.ts';
 import { useCluster } from '../../../support/redis/cluster-stage.ts';
 import { until } from '../../../support/until.ts';
 
-watchLeaks();
 jest.setTimeout(120_000);
 
 describe('a listing of a cluster', () => {

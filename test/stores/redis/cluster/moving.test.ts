@@ -3,11 +3,9 @@ import type { WaitEdge } from '../../../../src/core/model/store.ts';
 import { RedisStore } from '../../../../src/stores/redis/redis-store.ts';
 import { longMs, shortMs } from '../../../../src/testing/contract/harness.ts';
 import { key, type Line, type Process } from '../../../../src/testing/contract/stage.ts';
-import { watchLeaks } from '../../../support/processes/leaks.ts';
 import { useCluster } from '../../../support/redis/cluster-stage.ts';
 import { until } from '../../../support/until.ts';
 
-watchLeaks();
 jest.setTimeout(60_000);
 
 /** A lock with one hold and some who wait, in the order in which they came, and what is done to it. */

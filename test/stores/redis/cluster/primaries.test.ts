@@ -2,12 +2,9 @@ import type { Cluster, Redis } from 'ioredis';
 import { RedisPrimaries } from '../../../../src/stores/redis/cluster/primaries.ts';
 import type { RedisConnection } from '../../../../src/stores/redis/drivers/driver.ts';
 import { IoredisClusterDriver } from '../../../../src/stores/redis/drivers/ioredis/cluster-driver.ts';
-import { watchLeaks } from '../../../support/processes/leaks.ts';
 import { TcpProxy } from '../../../support/processes/tcp-proxy.ts';
 import { useRedis } from '../../../support/redis/redis-stage.ts';
 import { until } from '../../../support/until.ts';
-
-watchLeaks();
 
 describe('the connections to the primaries of a cluster', () => {
   const stage = useRedis();

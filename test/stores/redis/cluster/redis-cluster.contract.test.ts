@@ -1,13 +1,10 @@
 import type { RedisClient } from 'reenlock/redis';
 import { describeStoreContract, type StoreFault } from 'reenlock/testing/contract';
 import { RedisStore } from '../../../../src/stores/redis/redis-store.ts';
-import { watchLeaks } from '../../../support/processes/leaks.ts';
 import type { OpenClient } from '../../../support/redis/client.ts';
 import { type RedisCluster, startRedisCluster } from '../../../support/redis/cluster.ts';
 import { type ClusterLibrary, clusterLibraries } from '../../../support/redis/cluster-clients.ts';
 import { elapseOnRedis } from '../../../support/stores/elapse.ts';
-
-watchLeaks();
 
 describe('on a cluster', () => {
   let cluster: RedisCluster;

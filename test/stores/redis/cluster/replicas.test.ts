@@ -4,13 +4,11 @@ import type { RedisClient } from 'reenlock/redis';
 import { RedisStore } from '../../../../src/stores/redis/redis-store.ts';
 import { longMs } from '../../../../src/testing/contract/harness.ts';
 import { key } from '../../../../src/testing/contract/stage.ts';
-import { watchLeaks } from '../../../support/processes/leaks.ts';
 import { clusterLibraries, clusterLibrariesForFaults } from '../../../support/redis/cluster-clients.ts';
 import { type ClusterOptions, useCluster } from '../../../support/redis/cluster-stage.ts';
 import type { RedisServer } from '../../../support/redis/server.ts';
 import { until } from '../../../support/until.ts';
 
-watchLeaks();
 jest.setTimeout(120_000);
 
 describe('A cluster’s store that waits for a replica', () => {

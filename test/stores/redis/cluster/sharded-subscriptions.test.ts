@@ -11,7 +11,6 @@ import { RedisStore } from '../../../../src/stores/redis/redis-store.ts';
 import { longMs } from '../../../../src/testing/contract/harness.ts';
 import { key, type Line, type Process } from '../../../../src/testing/contract/stage.ts';
 import { ManualClock } from '../../../support/clock/manual-clock.ts';
-import { watchLeaks } from '../../../support/processes/leaks.ts';
 import {
   type ClusterClientOptions,
   clusterLibraries,
@@ -22,7 +21,6 @@ import { ioredisVersions } from '../../../support/redis/ioredis.ts';
 import { type RedisServer, startRedis } from '../../../support/redis/server.ts';
 import { until } from '../../../support/until.ts';
 
-watchLeaks();
 jest.setTimeout(120_000);
 
 const record = `reenlock:{${key}}:lock`;

@@ -1,9 +1,6 @@
 import { createClient, createCluster, createSentinel } from 'redis';
 import { createLocks, lock, runInTrace } from 'reenlock';
 import { RedisCas, type RedisClient, RedisStore } from 'reenlock/redis';
-import { watchLeaks } from '../../../support/processes/leaks.ts';
-
-watchLeaks();
 
 describe('What is no client', () => {
   /** As @upstash/redis has it: its own properties, with methods for commands. */

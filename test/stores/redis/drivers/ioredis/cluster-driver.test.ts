@@ -3,9 +3,6 @@ import type { HoldRequest } from '../../../../../src/core/model/store.ts';
 import { CallHistory } from '../../../../../src/stores/redis/call-history.ts';
 import { IoredisClusterDriver } from '../../../../../src/stores/redis/drivers/ioredis/cluster-driver.ts';
 import { longMs } from '../../../../../src/testing/contract/harness.ts';
-import { watchLeaks } from '../../../../support/processes/leaks.ts';
-
-watchLeaks();
 
 /** A cluster's client, as far as connections go. */
 function clusterOf(...streams: unknown[]) {

@@ -1,11 +1,8 @@
 import type { Redis } from 'ioredis';
 import type { LockStore } from '../../../../../src/core/model/store.ts';
 import { RedisStore } from '../../../../../src/stores/redis/redis-store.ts';
-import { watchLeaks } from '../../../../support/processes/leaks.ts';
 import { useCluster } from '../../../../support/redis/cluster-stage.ts';
 import { useRedis } from '../../../../support/redis/redis-stage.ts';
-
-watchLeaks();
 
 /** Each write to the server, as the scripts' hold ids that it has. */
 type Writes = string[][];

@@ -2,7 +2,6 @@ import type { RedisClient } from 'reenlock/redis';
 import { RedisStore } from '../../../../../src/stores/redis/redis-store.ts';
 import { longMs } from '../../../../../src/testing/contract/harness.ts';
 import { StoreStage } from '../../../../../src/testing/contract/stage.ts';
-import { watchLeaks } from '../../../../support/processes/leaks.ts';
 import { startRedisCluster } from '../../../../support/redis/cluster.ts';
 import { clusterLibraries } from '../../../../support/redis/cluster-clients.ts';
 import { startSentinelGroup } from '../../../../support/redis/sentinel.ts';
@@ -10,7 +9,6 @@ import { sentinelLibraries } from '../../../../support/redis/sentinel-clients.ts
 import type { RedisServer } from '../../../../support/redis/server.ts';
 import { until } from '../../../../support/until.ts';
 
-watchLeaks();
 jest.setTimeout(120_000);
 
 /** Servers that are killed and started again, and a client of them. */

@@ -5,13 +5,10 @@ import { CasStore, RedisCas } from 'reenlock/redis';
 import { LockConfigError } from '../../../../../src/core/model/errors/mistakes.ts';
 import { RedisStore } from '../../../../../src/stores/redis/redis-store.ts';
 import { longMs } from '../../../../../src/testing/contract/harness.ts';
-import { watchLeaks } from '../../../../support/processes/leaks.ts';
 import { TcpProxy } from '../../../../support/processes/tcp-proxy.ts';
 import { type AppClient, clientLibraries } from '../../../../support/redis/clients.ts';
 import { useRedis } from '../../../../support/redis/redis-stage.ts';
 import { until } from '../../../../support/until.ts';
-
-watchLeaks();
 
 const libraries = clientLibraries.filter(({ name }) => name.startsWith('node-redis'));
 

@@ -1,0 +1,3 @@
+import { watchLeaks } from '../processes/leaks.ts';
+
+watchLeaks();
