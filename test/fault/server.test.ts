@@ -24,15 +24,6 @@ const refusalOf = (acquired: Promise<RemoteHold>): Promise<Refusal> =>
     (refusal: Refusal) => refusal,
   );
 
-const isServed = (client: Client): Promise<boolean> =>
-  client
-    .acquire('order:44', { waitMs: 0 })
-    .then((hold) => hold.release())
-    .then(
-      () => true,
-      () => false,
-    );
-
 const waiting = (lab: Lab, count: number) => until(async () => (await lab.waiters(key)).length === count);
 
 describe('A server that is killed and starts again', () => {
@@ -108,40 +99,12 @@ describe('[server-04] A server that does not reply', () => {
       await first.release().catch(() => {});
       await lab.end();
     }));
-
-  it('A server that is busy with another script (BUSY) refuses, and goes on when that has ended', () =>
-    inLab(['--busy-reply-threshold', '50'], async (lab) => {
-      const [a, b] = (await lab.clients(2)) as [Client, Client];
-      const first = await a.acquire(key);
-      const other = lab.admin.duplicate();
-      other.on('error', () => {});
-      await other.ping();
-      const endless = other.eval('while true do end', 0).catch((error: Error) => error.message);
-      const refusal = await busyRefusal(b);
-      expect(refusal).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'not-applied' });
-      await lab.admin.call('SCRIPT', 'KILL');
-      expect(await endless).toContain('killed');
-      other.disconnect();
-      expect((await first.look()).isHeld).toBe(true);
-      await first.release();
-      await (await b.acquire(key)).release();
-      await lab.end();
-    }));
-
-  /** Until the threshold is over, a call waits for its turn instead of being refused. */
-  async function busyRefusal(client: Client): Promise<Refusal> {
-    while (true) {
-      const refusal = await refusalOf(client.acquire('order:43', { waitMs: 0 }));
-      if (refusal.outcome === 'not-applied') return refusal;
-    }
-  }
 });
 
 interface Refusing {
   readonly code: string;
   /** Makes the server refuse. Returns what undoes it. */
   readonly spoil: (lab: Lab) => Promise<() => Promise<unknown>>;
-  readonly args?: readonly string[];
   /** Whether a release of what was granted before is taken, though nothing is granted. */
   readonly releases: boolean;
 }
@@ -163,39 +126,7 @@ const refusing: Refusing[] = [
       return () => admin.call('REPLICAOF', 'NO', 'ONE');
     },
   },
-  {
-    code: 'MISCONF',
-    releases: false,
-    async spoil({ admin, server }) {
-      // A snapshot that can't be written: the save is killed.
-      await admin.call('CONFIG', 'SET', 'rdb-key-save-delay', '10000000', 'save', '3600 100000');
-      await admin.call('BGSAVE');
-      await until(async () => {
-        process.kill(await childOf(server.pid), 'SIGKILL');
-        return true;
-      });
-      await until(async () => /rdb_last_bgsave_status:err/.test(await admin.info('persistence')));
-      return () => admin.call('CONFIG', 'SET', 'stop-writes-on-bgsave-error', 'no');
-    },
-  },
-  {
-    code: 'NOPERM',
-    releases: false,
-    async spoil({ admin }) {
-      await admin.call('ACL', 'SETUSER', 'default', '-eval', '-evalsha');
-      return () => admin.call('ACL', 'SETUSER', 'default', '+eval', '+evalsha');
-    },
-  },
 ];
-
-/** The process that writes the snapshot. */
-async function childOf(pid: number): Promise<number> {
-  const { readFile } = await import('node:fs/promises');
-  const text = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8');
-  const child = Number(text.trim().split(' ')[0]);
-  if (!child) throw new Error('The server saves nothing');
-  return child;
-}
 
 describe('[server-05] A server that refuses', () => {
   it.each(refusing)(
@@ -218,42 +149,6 @@ describe('[server-05] A server that refuses', () => {
         await (await waiter).release();
         await lab.end();
       }),
-  );
-
-  it(
-    'A server that loads its data (LOADING) lets nobody in, and all goes on when it has',
-    () =>
-      inLab(['--appendonly', 'yes', '--appendfsync', 'always', '--key-load-delay', '300'], async (lab) => {
-        const [a, b] = (await lab.clients(2, { pollMs: 100, storeTimeoutMs: 1_000 })) as [Client, Client];
-        for (const client of [a, b]) client.disturbed();
-        const first = await a.acquire(key, { leaseMs: 120_000 });
-        // It would load for as long as a busy machine may take, and answers every third of a second.
-        await lab.admin.eval("for i = 1, 60000 do redis.call('SET', 'filler:' .. i, 'x') end", 0);
-        const waiter = b.acquire(key);
-        await waiting(lab, 1);
-        await lab.server.kill();
-        const restarted = lab.server.restart();
-        const hasty = lab.admin.duplicate({ enableReadyCheck: false, retryStrategy: () => 5 });
-        hasty.on('error', () => {});
-        await until(() =>
-          hasty.exists('any').then(
-            () => false,
-            (error: Error) => error.message.startsWith('LOADING'),
-          ),
-        );
-        const refusal = await refusalOf(b.acquire('order:43', { waitMs: 0 }));
-        expect(refusal).toMatchObject({ code: 'ERR_LOCK_STORE', status: 503 });
-        await hasty.config('SET', 'key-load-delay', '0');
-        hasty.disconnect();
-        await restarted;
-        // A client that found the server loading may leave it alone for longer than a call waits.
-        for (const client of [a, b]) await until(() => isServed(client));
-        expect((await first.look()).isHeld).toBe(true);
-        await first.release();
-        await (await waiter).release();
-        await lab.end();
-      }),
-    120_000,
   );
 
   it('[server-06] SCRIPT FLUSH costs one more round trip, and nothing else', () =>

@@ -31,17 +31,6 @@ const tracer = tracerProvider.getTracer('test');
 
 let locks: TestLocks;
 let stop: () => void;
-beforeEach(() => {
-  context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
-  locks = createTestLocks();
-});
-afterEach(async () => {
-  stop();
-  exporter.reset();
-  context.disable();
-  await locks.end();
-});
-
 function instrument(options: InstrumentLocksOptions = {}): void {
   stop = instrumentLocks(locks, { tracerProvider, ...options });
 }
@@ -88,6 +77,17 @@ function describeSpan(span: ReadableSpan): string {
 }
 
 describe('instrumentLocks', () => {
+  beforeEach(() => {
+    context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
+    locks = createTestLocks();
+  });
+  afterEach(async () => {
+    stop();
+    exporter.reset();
+    context.disable();
+    await locks.end();
+  });
+
   it('Jobs that contend have their own acquires and holds as children, and each waiter links to the hold that blocks it', async () => {
     instrument();
     const category = 'orders';

@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { EventEmitter, once } from 'node:events';
+import { once } from 'node:events';
 import { inspect } from 'node:util';
 import { Redis } from 'ioredis';
 import { LockStoreError } from '../../../src/core/model/errors/failures.ts';
-import type { StoreMessage } from '../../../src/core/model/store.ts';
 import { RedisChannel } from '../../../src/stores/redis/channel.ts';
 import { driverOf } from '../../../src/stores/redis/drivers/driver-of.ts';
 import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
@@ -11,6 +10,7 @@ import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { ioredisVersions } from '../../support/redis/ioredis.ts';
 import { type RedisOptions, useRedis } from '../../support/redis/redis-stage.ts';
 import { startRedis } from '../../support/redis/server.ts';
+import { Stream } from '../../support/stores/stream.ts';
 import { until } from '../../support/until.ts';
 
 describe('The channel of RedisStore', () => {
@@ -23,27 +23,6 @@ describe('The channel of RedisStore', () => {
       .trim()
       .split('\n');
     return list.filter((line) => !line.startsWith(`id=${own} `));
-  }
-
-  /** A listener whose messages can be awaited, from the first one not awaited yet. */
-  function listener() {
-    const messages: StoreMessage[] = [];
-    const arrivals = new EventEmitter();
-    return {
-      messages,
-      listen: (message: StoreMessage) => {
-        messages.push(message);
-        arrivals.emit('message');
-      },
-      async next(kind: StoreMessage['kind']): Promise<StoreMessage> {
-        while (true) {
-          for (let message = messages.shift(); message; message = messages.shift()) {
-            if (message.kind === kind) return message;
-          }
-          await once(arrivals, 'message');
-        }
-      },
-    };
   }
 
   const name = () => `process-${randomUUID()}`;
@@ -71,17 +50,17 @@ describe('The channel of RedisStore', () => {
         await client.ping();
         const duplicate = jest.spyOn(client, 'duplicate');
         const channel = new RedisChannel(driverOf(client), 'grants:');
-        const { listen, messages } = listener();
-        const first = channel.subscribe('first', listen);
+        const stream = new Stream();
+        const first = channel.subscribe('first', stream.listen);
         const connection = duplicate.mock.results[0]?.value as Redis;
         await once(connection, moment);
         const ends = await Promise.all([
           first,
           channel.subscribe('second', () => {}),
-          channel.subscribe('third', listen),
+          channel.subscribe('third', stream.listen),
         ]);
         expect(await stage.client.pubsub('CHANNELS')).toHaveLength(3);
-        expect(messages.filter(({ kind }) => kind === 'fault')).toEqual([]);
+        expect(stream.messages.filter(({ kind }) => kind === 'fault')).toEqual([]);
         for (const end of ends) await end();
         client.disconnect();
         await until(async () => (await connections()).length === 0);
@@ -128,41 +107,33 @@ describe('The channel of RedisStore', () => {
   });
 
   it('The channel reports free keys on a connection that was there before, and again on the next one', async () => {
-    const { listen, next } = listener();
+    const stream = new Stream();
     await stage.process();
-    const end = await stage.store.subscribe(name(), listen, { freed: true });
+    const end = await stage.store.subscribe(name(), stream.listen, { freed: true });
     for (const _ of [1, 2]) {
       await stage.client.publish('reenlock:grants:freed', 'freed order:42');
-      expect(await next('freed')).toEqual({ kind: 'freed', id: 'order:42' });
+      expect(await stream.next('freed')).toEqual({ kind: 'freed', id: 'order:42' });
       await stage.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
-      await next('resubscribed');
+      await stream.next('resubscribed');
     }
     await end();
   });
 
-  it('A subscription ends once, even if it is ended twice', async () => {
-    const listening = await stage.process();
-    const unsubscribe = await stage.store.subscribe(name(), () => {});
-    await unsubscribe();
-    await unsubscribe();
-    await until(async () => / sub=1 /.test((await connections()).join()));
-    expect(await listening.heard()).toEqual([]);
-  });
-
-  it('A subscription passes nothing on after its end', async () => {
-    const { listen, messages, next } = listener();
+  it('A subscription ends once, even if it is ended twice, and passes nothing on after that', async () => {
+    const stream = new Stream();
     const process = name();
-    const unsubscribe = await stage.store.subscribe(process, listen);
-    await next('resubscribed');
+    const unsubscribe = await stage.store.subscribe(process, stream.listen);
+    await stream.next('resubscribed');
     const other = await stage.process();
+    await unsubscribe();
     await unsubscribe();
     await stage.client.publish(`reenlock:grants:${process}`, 'lost hold-1');
     await other.heard();
-    expect(messages).toEqual([]);
+    expect(stream.messages).toEqual([]);
   });
 
   it('Each process gets its own messages, and a malformed message is ignored', async () => {
-    const [one, two] = [listener(), listener()];
+    const [one, two] = [new Stream(), new Stream()];
     const names = [name(), name()] as const;
     const ends = [await stage.store.subscribe(names[0], one.listen), await stage.store.subscribe(names[1], two.listen)];
     await one.next('resubscribed');
@@ -176,53 +147,38 @@ describe('The channel of RedisStore', () => {
     for (const end of ends) await end();
   });
 
-  it('The channel reconnects when its connection is killed, and reports `resubscribed` when messages arrive again', async () => {
-    const { listen, next } = listener();
-    const process = name();
-    const unsubscribe = await stage.store.subscribe(process, listen);
-    await next('resubscribed');
-    for (const round of [1, 2]) {
-      await stage.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
-      await next('resubscribed');
-      expect(await stage.client.publish(`reenlock:grants:${process}`, `lost hold-${round}`)).toBe(1);
-      expect(await next('lost')).toEqual({ kind: 'lost', holdId: `hold-${round}` });
-    }
-    await unsubscribe();
-    await until(async () => (await connections()).length === 0);
-  });
-
   it('The channel reconnects when the server was restarted, after it reported the fault', async () => {
-    const { listen, next } = listener();
+    const stream = new Stream();
     const process = name();
-    const unsubscribe = await stage.store.subscribe(process, listen);
-    await next('resubscribed');
+    const unsubscribe = await stage.store.subscribe(process, stream.listen);
+    await stream.next('resubscribed');
     await stage.server.kill();
-    expect(await next('fault')).toMatchObject({ error: { message: expect.any(String) } });
+    expect(await stream.next('fault')).toMatchObject({ error: { message: expect.any(String) } });
     await stage.server.restart();
-    await next('resubscribed');
+    await stream.next('resubscribed');
     expect(await stage.client.publish(`reenlock:grants:${process}`, 'lost hold-1')).toBe(1);
-    await next('lost');
+    await stream.next('lost');
     await unsubscribe();
   });
 
   it('The channel reconnects when the password was changed, as the application changes it in the options of its client', async () => {
     await stage.client.call('ACL', 'SETUSER', 'locks', 'on', '>first', '~*', '&*', '+@all');
     const client = stage.connect({ username: 'locks', password: 'first' });
-    const { listen, next } = listener();
-    const unsubscribe = await new RedisStore({ client }).subscribe(name(), listen);
-    await next('resubscribed');
+    const stream = new Stream();
+    const unsubscribe = await new RedisStore({ client }).subscribe(name(), stream.listen);
+    await stream.next('resubscribed');
     await stage.client.call('ACL', 'SETUSER', 'locks', '<first', '>second');
     client.options.password = 'second';
     await stage.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
-    await next('resubscribed');
+    await stream.next('resubscribed');
     // While the application has not: what is told has neither password.
     await stage.client.call('ACL', 'SETUSER', 'locks', '<second', '>third');
     await stage.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
-    const fault = await next('fault');
+    const fault = await stream.next('fault');
     expect(fault).toMatchObject({ error: { message: expect.stringContaining('WRONGPASS') } });
     expect(inspect(fault, { depth: 9 })).not.toContain('second');
     client.options.password = 'third';
-    await next('resubscribed');
+    await stream.next('resubscribed');
     await unsubscribe();
     client.disconnect();
     await stage.client.call('ACL', 'DELUSER', 'locks');
@@ -232,14 +188,14 @@ describe('The channel of RedisStore', () => {
     const sentinel = await startRedis({ sentinel: `sentinel monitor main 127.0.0.1 ${stage.server.port} 1\n` });
     const sentinels = [{ host: '127.0.0.1', port: sentinel.port }];
     const client = new Redis({ name: 'main', sentinels, sentinelRetryStrategy: () => null });
-    const { listen, next } = listener();
-    const unsubscribe = await new RedisStore({ client }).subscribe(name(), listen);
-    await next('resubscribed');
+    const stream = new Stream();
+    const unsubscribe = await new RedisStore({ client }).subscribe(name(), stream.listen);
+    await stream.next('resubscribed');
     await sentinel.kill();
     await stage.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
-    await next('fault');
+    await stream.next('fault');
     await sentinel.restart();
-    await next('resubscribed');
+    await stream.next('resubscribed');
     await unsubscribe();
     client.disconnect();
     await sentinel.stop();
@@ -257,9 +213,9 @@ describe('The channel of RedisStore', () => {
       const [own] = await connections();
       const others = async () => (await connections()).filter((line) => idOf(line) !== idOf(own!));
       const channel = new RedisChannel(driverOf(client), 'grants:', clock);
-      const { listen, next } = listener();
-      const unsubscribe = await channel.subscribe('process', listen);
-      await next('resubscribed');
+      const stream = new Stream();
+      const unsubscribe = await channel.subscribe('process', stream.listen);
+      await stream.next('resubscribed');
       await clock.advance(5_000);
       // The ping is answered before this is: nothing is left of its deadline.
       await (await channel.subscribe('another', () => {}))();
@@ -271,7 +227,7 @@ describe('The channel of RedisStore', () => {
       await new Promise((resolve) => setTimeout(resolve, 600));
       await clock.advance(2_000);
       stage.server.resume();
-      await next('resubscribed');
+      await stream.next('resubscribed');
       await until(async () => (await others()).length === 1);
       expect(idOf((await others())[0]!)).not.toBe(idOf(before!));
       await until(() => clock.timerCount === 1);
@@ -309,16 +265,16 @@ describe('The channel of RedisStore', () => {
     const client = stage.connect({ username: 'silent', password: 'any' });
     const clock = new ManualClock();
     const channel = new RedisChannel(driverOf(client), 'grants:', clock);
-    const { listen, messages, next } = listener();
-    const end = await channel.subscribe('process', listen);
-    await next('resubscribed');
+    const stream = new Stream();
+    const end = await channel.subscribe('process', stream.listen);
+    await stream.next('resubscribed');
     await clock.advance(5_000);
     // Answered after the ping.
     await (await channel.subscribe('another', () => {}))();
     expect(clock.timerCount).toBe(1);
     await clock.advance(2_000);
     await (await channel.subscribe('another', () => {}))();
-    expect(messages).toEqual([]);
+    expect(stream.messages).toEqual([]);
     await end();
     client.disconnect();
     await until(async () => (await connections()).length === 0);
@@ -345,9 +301,9 @@ describe('The channel of RedisStore', () => {
     const client = stage.connect({ db: 1 });
     const duplicate = jest.spyOn(client, 'duplicate');
     const channel = new RedisChannel(driverOf(client), 'grants:');
-    const { listen, next } = listener();
-    const end = await channel.subscribe('process', listen);
-    await next('resubscribed');
+    const stream = new Stream();
+    const end = await channel.subscribe('process', stream.listen);
+    await stream.next('resubscribed');
     const connection = duplicate.mock.results[0]?.value as Redis;
     const ready = once(connection, 'ready');
     connection.stream.destroy();
@@ -366,22 +322,22 @@ describe('The channel of RedisStore', () => {
     const guest = stage.connect({ username: 'guest', password: 'any' });
     const clock = new ManualClock();
     const channel = new RedisChannel(driverOf(guest), 'grants:', clock);
-    const { listen, messages, next } = listener();
-    const end = await channel.subscribe('process', listen);
-    await next('resubscribed');
+    const stream = new Stream();
+    const end = await channel.subscribe('process', stream.listen);
+    await stream.next('resubscribed');
     // It ends the connections of those who are subscribed to what they may no longer hear.
     await stage.client.call('ACL', 'SETUSER', 'guest', 'resetchannels');
-    expect(await next('fault')).toMatchObject({ error: { message: expect.stringContaining('NOPERM') } });
+    expect(await stream.next('fault')).toMatchObject({ error: { message: expect.stringContaining('NOPERM') } });
     await clock.advance(5_000);
-    expect(await next('fault')).toMatchObject({ error: { message: expect.stringContaining('NOPERM') } });
+    expect(await stream.next('fault')).toMatchObject({ error: { message: expect.stringContaining('NOPERM') } });
     await stage.client.call('ACL', 'SETUSER', 'guest', '&grants:*');
     await clock.advance(5_000);
-    await next('resubscribed');
+    await stream.next('resubscribed');
     expect(await stage.client.publish('grants:process', 'lost hold-1')).toBe(1);
-    await next('lost');
+    await stream.next('lost');
     await clock.advance(5_000);
     await (await channel.subscribe('another', () => {}))();
-    expect(messages).toEqual([]);
+    expect(stream.messages).toEqual([]);
     await end();
     expect(clock.timerCount).toBe(0);
     guest.disconnect();
@@ -415,9 +371,9 @@ describe('The channel of RedisStore', () => {
   it('A subscription that is not in force in time leaves the others as they are', async () => {
     const clock = new ManualClock();
     const channel = new RedisChannel(driverOf(stage.client), 'grants:', clock);
-    const { listen, next } = listener();
-    const end = await channel.subscribe('first', listen);
-    await next('resubscribed');
+    const stream = new Stream();
+    const end = await channel.subscribe('first', stream.listen);
+    await stream.next('resubscribed');
     stage.server.pause();
     const asked = channel.subscribe('second', () => {}).catch((reason: unknown) => reason);
     await clock.advance(2_000);
@@ -425,7 +381,7 @@ describe('The channel of RedisStore', () => {
     stage.server.resume();
     await until(async () => / sub=1 /.test((await connections()).join()));
     await stage.client.publish('grants:first', 'lost hold-1');
-    await next('lost');
+    await stream.next('lost');
     await end();
     await until(() => clock.timerCount === 0);
   });
@@ -435,9 +391,9 @@ describe('The channel of RedisStore', () => {
     const duplicate = jest.spyOn(stage.client, 'duplicate');
     const channel = new RedisChannel(driverOf(stage.client), 'grants:', clock);
     const connection = () => duplicate.mock.results[0]?.value as Redis;
-    const { listen, next } = listener();
-    const end = await channel.subscribe('first', listen);
-    await next('resubscribed');
+    const stream = new Stream();
+    const end = await channel.subscribe('first', stream.listen);
+    await stream.next('resubscribed');
     stage.server.pause();
     connection().stream.destroy();
     await once(connection(), 'connect');
@@ -453,7 +409,7 @@ describe('The channel of RedisStore', () => {
       await again;
     }
     stage.server.resume();
-    await next('resubscribed');
+    await stream.next('resubscribed');
     await (await channel.subscribe('third', () => {}))();
     expect(await stage.client.pubsub('CHANNELS')).toEqual(['grants:first']);
     await end();

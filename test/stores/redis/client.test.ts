@@ -1,6 +1,5 @@
 import type { Redis } from 'ioredis';
 import { LockConfigError } from '../../../src/core/model/errors/mistakes.ts';
-import { RedisCas } from '../../../src/stores/cas/redis-cas.ts';
 import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
 import { longMs } from '../../../src/testing/contract/harness.ts';
 import { TcpProxy } from '../../support/processes/tcp-proxy.ts';
@@ -165,36 +164,6 @@ describe("the application's client", () => {
       await stage.deafProcess().line().hold();
     }
     expect((await stage.client.keys('*')).sort()).toEqual(['a:{order:42}:lock', 'b:{order:42}:lock']);
-  });
-
-  it('Stores of the same prefix share what they know: what one grants, the other sees', async () => {
-    const process = await stage.process();
-    const line = process.line();
-    await line.hold();
-    stage.store = new RedisStore({ client: stage.client });
-    expect((await process.line().try()).status).toBe('refused');
-  });
-
-  it.each([undefined, null, 'redis://localhost', {}, { evalsha() {} }])(
-    '%p is no client: a LockConfigError',
-    (client) => {
-      expect(() => new RedisStore({ client: client as unknown as Redis })).toThrow(LockConfigError);
-      expect(() => new RedisStore({ client: client as unknown as Redis })).toThrow(
-        'Expected `client` to be a client of ioredis',
-      );
-    },
-  );
-
-  it.each(['RedisStore', 'RedisCas'])('%s refuses a client of a library that it does not know by its name', (kind) => {
-    class GlideClusterClient {
-      customCommand() {}
-    }
-    const client = new GlideClusterClient() as unknown as Redis;
-    const create = () => (kind === 'RedisStore' ? new RedisStore({ client }) : new RedisCas({ client }));
-    expect(create).toThrow(LockConfigError);
-    expect(create).toThrow(
-      'or of node-redis 5.8 or newer by `createClient`, `createSentinel` or `createCluster`, got a `GlideClusterClient`',
-    );
   });
 
   it.each(['{}', 'app:{}', 'a}{}{b'])(

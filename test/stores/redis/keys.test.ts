@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { lockName } from '../../../src/core/model/key.ts';
+import { slotOf } from '../../../src/stores/redis/cluster/slots.ts';
 import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
 import { longMs, shortMs } from '../../../src/testing/contract/harness.ts';
 import type { Line } from '../../../src/testing/contract/stage.ts';
@@ -187,16 +188,3 @@ describe('slotOf', () => {
     expect(slotOf('foo{bar}{zap}')).toBe(slotOf('bar'));
   });
 });
-
-/** CRC16 (XMODEM) of the hash tag, as https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/ has it. */
-function slotOf(name: string): number {
-  const open = name.indexOf('{');
-  const close = name.indexOf('}', open + 1);
-  const tag = open >= 0 && close > open + 1 ? name.slice(open + 1, close) : name;
-  let crc = 0;
-  for (const byte of Buffer.from(tag)) {
-    crc ^= byte << 8;
-    for (let bit = 0; bit < 8; bit++) crc = ((crc << 1) ^ (crc & 0x8000 ? 0x1021 : 0)) & 0xffff;
-  }
-  return crc % 16_384;
-}

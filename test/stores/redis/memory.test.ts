@@ -50,15 +50,6 @@ describe('A server at its `maxmemory`, with `noeviction`', () => {
     expect(await stage.client.keys('reenlock:*')).toEqual(keys);
   });
 
-  it('At maxmemory, a release, a renewal and an inspection succeed', async () => {
-    const line = stage.deafProcess().line();
-    const { fence } = await line.hold();
-    await fill();
-    expect((await line.renew(fence, 2 * longMs)).status).toBe('renewed');
-    expect((await stage.inspect()).holds).toMatchObject([{ holdId: line.holdId }]);
-    expect((await line.release()).status).toBe('released');
-  });
-
   it('At maxmemory, a release succeeds, and is remembered, if an acquire of it may still arrive', async () => {
     const line = stage.deafProcess().line();
     await line.hold();

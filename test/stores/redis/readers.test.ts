@@ -93,19 +93,6 @@ describe('Readers on Redis', () => {
     }
   }
 
-  it('A reader is known by its whole name, and renewed with a fence from a reply', async () => {
-    const process = await stage.process();
-    const [one, two] = [process.reader('o', { holdId: 'h1' }), process.reader('o', { holdId: 'h12' })];
-    await process.reader().hold();
-    const { fence } = await one.hold();
-    await two.hold();
-    expect((await process.reader('o', { holdId: 'h' }).release()).status).toBe('absent');
-    expect(await one.renew(fence + 1)).toEqual({ status: 'lost' });
-    expect((await one.release()).status).toBe('released');
-    expect((await one.release()).status).toBe('absent');
-    expect((await two.renew(fence)).status).toBe('renewed');
-  });
-
   it('All keys outlast the longest lease of a reader', async () => {
     const process = await stage.process();
     const readers = [process.reader(), process.reader(), process.reader()] as const;

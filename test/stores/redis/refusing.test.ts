@@ -95,32 +95,35 @@ describe.each(['RedisStore', 'CasStore'])('%s, on a server that responds', (kind
 
   const ofStore = rows.filter(({ only = kind }) => only === kind);
 
-  it.each(ofStore)('$name: each call fails with its true cause, and none waits', async ({ spoil, code, goesOn }) => {
-    const holder = stage.deafProcess().line(undefined, { id: 'order:41' });
-    const { fence } = await holder.hold();
-    // Where the server answers, the connection for messages is there; else it is one more that can't be had.
-    if (code !== undefined) await runInTrace(() => lock.run('order:40', () => undefined), { locks });
-    const undo = await spoil(stage, client);
-    try {
-      const acquired = runInTrace(() => lock.acquire(key, { waitMs: 10_000 }), { locks }).catch((error) => error);
-      // An answer is passed on while the clock stands; where there is none, that is told after `storeTimeoutMs`.
-      if (code === undefined) await clock.advance(locks.settings.storeTimeoutMs + 100);
-      const error: LockStoreError = await acquired;
-      expect(error).toBeInstanceOf(LockStoreError);
-      expect(error).toMatchObject({ code: 'ERR_LOCK_STORE', status: 503, retryable: true });
-      expect(error.outcome).toBe('not-applied');
-      if (code !== undefined) expect(error.cause).toMatchObject({ message: expect.stringMatching(`^${code} `) });
+  it.each(ofStore)(
+    '[refusing-01] $name: each call fails with its true cause, and none waits',
+    async ({ spoil, code, goesOn }) => {
+      const holder = stage.deafProcess().line(undefined, { id: 'order:41' });
+      const { fence } = await holder.hold();
+      // Where the server answers, the connection for messages is there; else it is one more that can't be had.
+      if (code !== undefined) await runInTrace(() => lock.run('order:40', () => undefined), { locks });
+      const undo = await spoil(stage, client);
+      try {
+        const acquired = runInTrace(() => lock.acquire(key, { waitMs: 10_000 }), { locks }).catch((error) => error);
+        // An answer is passed on while the clock stands; where there is none, that is told after `storeTimeoutMs`.
+        if (code === undefined) await clock.advance(locks.settings.storeTimeoutMs + 100);
+        const error: LockStoreError = await acquired;
+        expect(error).toBeInstanceOf(LockStoreError);
+        expect(error).toMatchObject({ code: 'ERR_LOCK_STORE', status: 503, retryable: true });
+        expect(error.outcome).toBe('not-applied');
+        if (code !== undefined) expect(error.cause).toMatchObject({ message: expect.stringMatching(`^${code} `) });
 
-      // What nobody answers, the deadline of the caller ends.
-      if (code === undefined) return;
-      for (const result of await Promise.allSettled([holder.renew(fence), holder.release(longMs)])) {
-        if (goesOn === kind) expect(result).toMatchObject({ status: 'fulfilled' });
-        else expect(result).toMatchObject({ reason: { code: 'ERR_LOCK_STORE', outcome: 'not-applied' } });
+        // What nobody answers, the deadline of the caller ends.
+        if (code === undefined) return;
+        for (const result of await Promise.allSettled([holder.renew(fence), holder.release(longMs)])) {
+          if (goesOn === kind) expect(result).toMatchObject({ status: 'fulfilled' });
+          else expect(result).toMatchObject({ reason: { code: 'ERR_LOCK_STORE', outcome: 'not-applied' } });
+        }
+      } finally {
+        await undo();
       }
-    } finally {
-      await undo();
-    }
-  });
+    },
+  );
 });
 
 describe('A server that refuses', () => {

@@ -12,20 +12,6 @@ describe('The scripts of RedisStore', () => {
     queue: 'reenlock:{order:42}:queue',
   };
 
-  it('Each script is sent anew after SCRIPT FLUSH', async () => {
-    const line = stage.deafProcess().line();
-    await stage.client.script('FLUSH');
-    const { fence } = await line.hold();
-    await stage.client.script('FLUSH');
-    expect((await line.renew(fence)).status).toBe('renewed');
-    await stage.client.script('FLUSH');
-    expect((await stage.inspect()).holds).toHaveLength(1);
-    await stage.client.script('FLUSH');
-    expect((await line.release()).status).toBe('released');
-    await stage.client.script('FLUSH');
-    expect(await stage.store.forceRelease(key, fence)).toBe(false);
-  });
-
   /** The first call that sends a source ends as `instead` says. Returns how many calls have sent one so far. */
   function spoilSource(instead: () => Promise<unknown>): () => number {
     const call = stage.client.call.bind(stage.client) as (...words: readonly unknown[]) => Promise<unknown>;
@@ -87,16 +73,6 @@ describe('The scripts of RedisStore', () => {
     jest.restoreAllMocks();
   });
 
-  it('A script is sent once: later calls name it by digest', async () => {
-    await stage.client.script('FLUSH');
-    await stage.deafProcess().line().try();
-    await stage.client.config('RESETSTAT');
-    for (let count = 0; count < 5; count++) await stage.deafProcess().line().try();
-    const stats = await stage.client.info('commandstats');
-    expect(stats).toMatch(/cmdstat_evalsha:calls=5,/);
-    expect(stats).not.toMatch(/cmdstat_eval:/);
-  });
-
   it('The edges of an owner are kept for as long as was asked, the 64 longest are reported, and expired ones are dropped', async () => {
     const edges = stage.store.edges!;
     const all = Array.from({ length: 70 }, () => ({
@@ -131,17 +107,6 @@ describe('The scripts of RedisStore', () => {
       expect((await stage.client.keys('*')).sort()).toEqual(before.sort());
     },
   );
-
-  it.each([0, longMs])('Scripts refuse to release what is of another type (tombstone: %i)', async (tombstoneMs) => {
-    await stage.client.sadd(keys.lock, 'member');
-    const refused = { outcome: 'not-applied', message: expect.stringContaining('WRONGTYPE') };
-    const line = stage.deafProcess().line();
-    await expect(line.release(tombstoneMs)).rejects.toMatchObject(refused);
-    await expect(line.renew(1)).rejects.toMatchObject(refused);
-    await expect(stage.inspect()).rejects.toMatchObject(refused);
-    await expect(stage.store.forceRelease(key, 1)).rejects.toMatchObject(refused);
-    expect(await stage.client.smembers(keys.lock)).toEqual(['member']);
-  });
 
   it('Scripts grant nothing to a waiter that has given up after its queue was evicted', async () => {
     const process = await stage.process();

@@ -51,11 +51,6 @@ describe('ServerUptime', () => {
     expect(server.asked).toBe(1);
   });
 
-  it('The uptime of a server that has just started is zero', async () => {
-    server.seconds = 0;
-    expect(await uptime.uptimeMs()).toBe(0);
-  });
-
   it.each<[string, object]>([
     [
       'is that of a cluster, which has no single uptime',

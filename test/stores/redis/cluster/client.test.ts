@@ -144,19 +144,6 @@ describe("the application's Cluster", () => {
     client.disconnect();
   });
 
-  it('No script has to be loaded before: each server gets the source when it asks for it', async () => {
-    await useEverythingOf(new RedisStore({ client: stage.client }));
-    for (const forget of [true, false]) {
-      if (forget) await stage.cluster.callPrimaries('SCRIPT', 'FLUSH');
-      for (const id of ['a', 'b', 'c']) {
-        const line = stage.deafProcess().line(undefined, { id });
-        const { fence } = await line.hold();
-        expect(await line.renew(fence)).toMatchObject({ status: 'renewed' });
-        expect((await line.release(longMs)).status).toBe('released');
-      }
-    }
-  });
-
   it('Each server gets the source once for many simultaneous calls', async () => {
     const client = await stage.connect({ keyPrefix: 'app:' });
     await Promise.all(client.nodes('master').map((node) => node.ping()));

@@ -119,22 +119,6 @@ describe('Messages on a cluster', () => {
     await two.granted(lines[3]);
   });
 
-  it('Messages find a process in each of the slots that its locks are in', async () => {
-    const [one, two] = [await stage.process(), await stage.process()];
-    for (const id of ['a', 'b', 'c', 'd', 'e', 'f']) {
-      const lines = [one.line(undefined, { id }), two.line(undefined, { id })] as const;
-      await lines[0].hold();
-      await lines[1].wait();
-      const { primary } = await stage.cluster.serversOf(`{${id}}`);
-      const channel = `reenlock:{${id}}:lock:${two.name}`;
-      await until(async () => {
-        const reply = await stage.cluster.call(primary, 'PUBSUB', 'SHARDNUMSUB', channel);
-        return (reply as [string, number])[1] === 1;
-      });
-      await handOn(lines[0], lines[1], two);
-    }
-  });
-
   it.each(clusterLibraries)(
     'Messages arrive while a slot moves and after it, and nobody is skipped ($name)',
     async (library) => {

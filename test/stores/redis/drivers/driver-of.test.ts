@@ -10,7 +10,14 @@ describe('What is no client', () => {
     readonly pipeline = (): void => {};
   }
 
+  class GlideClusterClient {
+    customCommand() {}
+  }
+
   it.each<[string, unknown, string]>([
+    ['nothing', undefined, 'Expected `client` to be a client of ioredis'],
+    ['what has some commands alone', { evalsha() {} }, 'Expected `client` to be a client of ioredis'],
+    ['a client of another library', new GlideClusterClient(), '`createCluster`, got a `GlideClusterClient`'],
     ['an array of clients', [{}, {}], 'for locks on several servers take a `QuorumStore`, with a store for each'],
     ['a promise of a client', Promise.resolve({}), 'a promise: await it first'],
     ['an address', 'redis://:secret@127.0.0.1', '`redis://…` (string): create a client with it first'],
