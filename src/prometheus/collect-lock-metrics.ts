@@ -1,5 +1,6 @@
 import type * as PromClient from 'prom-client';
 import type { Locks } from '../core/index.ts';
+import { LockConfigError } from '../core/model/errors/mistakes.ts';
 import { isOlder, loadPeer, tooOld } from '../core/model/peer.ts';
 import { callable, checkOptions, objectWith, type Rules, text } from '../core/model/validate.ts';
 import { LockNames, type NamedLock } from '../metrics/lock-names.ts';
@@ -20,7 +21,7 @@ export interface LockMetricsOptions {
 }
 
 const rules: Rules<LockMetricsOptions> = {
-  registry: objectWith('a registry of prom-client', 'registerMetric', 'removeSingleMetric'),
+  registry: objectWith('a registry of prom-client', 'registerMetric', 'getSingleMetric', 'removeSingleMetric'),
   prefix: text(/^[A-Za-z_:][A-Za-z0-9_:]*$/, 'the beginning of a metric name'),
   lockName: callable,
   buckets: { expected: 'an object with `acquire` and `hold`', accepts: (value: unknown) => typeof value === 'object' },
@@ -30,8 +31,8 @@ const oldestClient = '15';
 
 /**
  * Collects metrics of one `Locks` for Prometheus. Returns a function that stops this and removes the metrics from the registry. Throws
- * `LockConfigError` for bad options, and if `prom-client` is not installed or too old; throws the error of `prom-client` if the
- * registry already has a metric of that name.
+ * `LockConfigError` for bad options, if `prom-client` is not installed or too old, and if the registry already has a metric of that
+ * name, as after another call. It has registered none then.
  *
  * @example
  * ```ts
@@ -52,7 +53,7 @@ export function collectLockMetrics(locks: Locks, options?: LockMetricsOptions): 
   const checked = checkOptions(options, rules, 'collectLockMetrics');
   const { registry = register, prefix = 'reenlock_', lockName, buckets } = checked;
   const names = new LockNames(lockName);
-  const metric = { registers: [registry] };
+  const metric = { registers: [] };
   const labelNames = ['lock', 'mode', 'outcome'] as const;
 
   const acquires = new Histogram({
@@ -69,7 +70,7 @@ export function collectLockMetrics(locks: Locks, options?: LockMetricsOptions): 
     labelNames,
     buckets: [...(buckets?.hold ?? holdBuckets)],
   });
-  const gauges = createGauges(client, locks, names, registry, prefix);
+  const gauges = createGauges(client, locks, names, prefix);
   const counter = <L extends string>(name: string, about: string, ...labels: L[]): PromClient.Counter<L> =>
     new Counter({ ...metric, name: `${prefix}${name}_total`, help: about, labelNames: labels });
   const storeErrors = counter('store_errors', help.storeErrors, 'operation', 'outcome');
@@ -77,6 +78,10 @@ export function collectLockMetrics(locks: Locks, options?: LockMetricsOptions): 
   const failedOpen = counter('guard_failed_open', help.failedOpen);
   const overlaps = counter('overlaps', help.overlaps, 'lock');
   const refusedHeaders = counter('trace_header_refused', help.refusedHeaders, 'reason');
+  const unregister = registerAll(registry, [
+    ...[acquires, holds, ...gauges],
+    ...[storeErrors, storeDown, failedOpen, overlaps, refusedHeaders],
+  ]);
 
   const stopObserving = observeLocks(locks, names, {
     // For Prometheus, a counter that starts at 1 has not increased: an alert would miss the first loss.
@@ -93,9 +98,24 @@ export function collectLockMetrics(locks: Locks, options?: LockMetricsOptions): 
     onOverlap: (labels) => overlaps.inc(labels),
     onHeaderRefused: (labels) => refusedHeaders.inc(labels),
   });
-  const all = [acquires, holds, ...gauges, storeErrors, storeDown, failedOpen, overlaps, refusedHeaders];
   return function stop() {
     stopObserving();
-    for (const each of all) registry.removeSingleMetric((each as unknown as { readonly name: string }).name);
+    unregister();
+  };
+}
+
+/** Registers all metrics, or none. Returns a function that removes them, and nobody else's. */
+function registerAll(registry: PromClient.Registry, metrics: readonly PromClient.Metric[]): () => void {
+  const named = metrics.map((metric) => [(metric as unknown as { readonly name: string }).name, metric] as const);
+  const taken = named.find(([name]) => registry.getSingleMetric(name) !== undefined)?.[0];
+  if (taken !== undefined) {
+    throw new LockConfigError(
+      `Expected a registry without the metrics of \`collectLockMetrics\`, got one that has \`${taken}\`: for the same \`Locks\`, first call the function that the earlier call returned; for another, set its \`prefix\` or \`registry\``,
+    );
+  }
+  for (const metric of metrics) registry.registerMetric(metric);
+  return () => {
+    for (const [name, metric] of named)
+      if (registry.getSingleMetric(name) === metric) registry.removeSingleMetric(name);
   };
 }

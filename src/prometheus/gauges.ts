@@ -9,13 +9,12 @@ export function createGauges(
   { Gauge }: typeof PromClient,
   locks: Locks,
   names: LockNames,
-  registry: PromClient.Registry,
   prefix: string,
 ): PromClient.Gauge<'lock'>[] {
   return lockGauges.map(
     ({ prometheus: name, help, read }) =>
       new Gauge({
-        registers: [registry],
+        registers: [],
         name: `${prefix}${name}`,
         help,
         labelNames: ['lock'],

@@ -1,5 +1,5 @@
-import { Registry } from 'prom-client';
-import { lock, runInTrace } from 'reenlock';
+import { Gauge, Registry } from 'prom-client';
+import { LockConfigError, lock, runInTrace } from 'reenlock';
 import { collectLockMetrics } from 'reenlock/prometheus';
 import { createTestLocks, type TestLocks } from 'reenlock/testing';
 
@@ -99,6 +99,34 @@ describe('collectLockMetrics', () => {
     expect(registry.getMetricsAsArray()).toEqual([]);
     await locks.holdAs('one', 'k');
     collectLockMetrics(locks, { registry, prefix: 'my_' })();
+  });
+
+  it('A second collectLockMetrics on one registry is refused, says what to do, and changes nothing', async () => {
+    collectLockMetrics(locks, { registry });
+    await locks.holdAs('one', 'k');
+    const before = await lines();
+    const again = () => collectLockMetrics(locks, { registry });
+    expect(again).toThrow(LockConfigError);
+    expect(again).toThrow(
+      'Expected a registry without the metrics of `collectLockMetrics`, got one that has `reenlock_acquire_duration_seconds`: for the same `Locks`, first call the function that the earlier call returned; for another, set its `prefix` or `registry`',
+    );
+    expect(await lines()).toEqual(before);
+    collectLockMetrics(locks, { registry, prefix: 'other_' })();
+    expect(await lines()).toEqual(before);
+  });
+
+  it('collectLockMetrics registers nothing if the application has a metric of one of its names', () => {
+    const own = new Gauge({ name: 'reenlock_overlaps_total', help: 'ours', registers: [registry] });
+    expect(() => collectLockMetrics(locks, { registry })).toThrow('got one that has `reenlock_overlaps_total`');
+    expect(registry.getMetricsAsArray()).toEqual([own]);
+  });
+
+  it('A stop that is called again does not remove the metrics of a later call', async () => {
+    const stop = collectLockMetrics(locks, { registry });
+    stop();
+    collectLockMetrics(locks, { registry });
+    stop();
+    expect(await lines()).toContain('reenlock_store_down 0');
   });
 
   it('collectLockMetrics uses the application’s names of locks, and counts the names beyond 100 as other', async () => {
