@@ -8,4 +8,5 @@ export {
   type TestClock,
   type TestLocks,
   type TestLocksOptions,
+  type WhenWaitingOptions,
 } from './test-locks.ts';

@@ -37,6 +37,12 @@ export interface TestClock {
   advance(ms: number): Promise<void>;
 }
 
+/** The options of `whenWaiting`. */
+export interface WhenWaitingOptions extends Pick<AcquireOptions, 'category'> {
+  /** How long it waits for the waiters, in milliseconds of real time. Default 4000: less than the timeout of a test. */
+  readonly timeoutMs?: number | undefined;
+}
+
 /** One event of a `TestLocks`. */
 export interface HistoryEntry<E extends keyof LockEvents = keyof LockEvents> {
   readonly event: E;
@@ -64,7 +70,9 @@ export interface TestLocks extends Locks {
    */
   holdAs(traceId: string, key: LockKey, options?: AcquireOptions): Promise<Hold>;
   /**
-   * Resolves when at least `count` acquires (default 1) wait for the key. It has no deadline: the test's own timeout ends it.
+   * Resolves when at least `count` acquires (default 1) wait for the key: at once if they wait already. Rejects after `timeoutMs`
+   * (default 4000) with an error that names what is locked and waited for instead. This is real time, whatever the `clock` and fake
+   * timers of the test say.
    *
    * @example
    * ```ts
@@ -78,7 +86,7 @@ export interface TestLocks extends Locks {
    * await second;
    * ```
    */
-  whenWaiting(key: LockKey, count?: number, options?: Pick<AcquireOptions, 'category'>): Promise<void>;
+  whenWaiting(key: LockKey, count?: number, options?: WhenWaitingOptions): Promise<void>;
   /**
    * Takes the key from its holder, as if its lease had expired: the hold is lost. Returns false if no one holds the key.
    *
@@ -191,6 +199,10 @@ export function configureTestLocks(options: TestLocksOptions = {}): TestLocks {
 }
 
 const defaultTimeoutMs = 2_000;
+const waitingMs = 4_000;
+const waitingRules = { category: acquireRules.category, timeoutMs: wholeNumber(1) };
+// biome-ignore lint/style/noRestrictedGlobals: as they are before a test replaces them by fake timers
+const realTimers = { start: setTimeout, clear: clearTimeout };
 /** Work that is not awaited may release a lock right after the test has its response. */
 const settleRounds = 20;
 /** Longer than any lease that a test asks for without saying so: releases that met a fault are repeated for that long. */
@@ -215,11 +227,15 @@ function buildTestLocks(clock: Clock, options: LocksOptions): TestLocks {
       scopes.push(scope);
       return acquire(scope.root, checkedName(key, checked.category), checked, 'code');
     },
-    async whenWaiting(key, count = 1, ofKey) {
+    async whenWaiting(key, count = 1, options) {
       checkValue('the number of waiters', count, wholeNumber(1));
-      const { id } = checkedName(key, checkCategory(ofKey, 'whenWaiting'));
-      const areWaiting = async (): Promise<boolean> => (await store.inside.inspect(id)).waiters.length >= count;
-      await untilWaiting(locks, areWaiting);
+      const { category, timeoutMs = waitingMs } = checkOptions(options, waitingRules, 'whenWaiting');
+      const name = checkedName(key, category);
+      const waiters = async (): Promise<number> => (await store.inside.inspect(name.id)).waiters.length;
+      if (await untilWaiting(locks, async () => (await waiters()) >= count, timeoutMs)) return;
+      const expected = `Expected ${count} to wait for ${titleOf(name)} within ${timeoutMs} ms, got ${await waiters()}`;
+      const all = (await locksOf(store)).join('; ') || 'nothing is locked';
+      throw new Error(`${expected} (${all}): hold the key, then call the code that locks it, without await`);
     },
     async loseLock(key, ofKey) {
       const category = checkCategory(ofKey, 'loseLock');
@@ -256,19 +272,25 @@ function checkCategory(options: Pick<AcquireOptions, 'category'> | undefined, wh
   return checkOptions(options, { category: acquireRules.category }, where).category;
 }
 
-/** Listens before it looks: a waiter may join meanwhile. */
-async function untilWaiting(locks: Locks, areWaiting: () => Promise<boolean>): Promise<void> {
-  let [isSeen, look] = [false, (): void => {}];
+/** Resolves with whether they waited within `timeoutMs`. Listens before it looks: a waiter may join meanwhile. */
+async function untilWaiting(locks: Locks, areWaiting: () => Promise<boolean>, timeoutMs: number): Promise<boolean> {
+  let [isLate, look] = [false, (): void => {}];
   const unsubscribe = locks.on('waiting', () => look());
+  const timer = realTimers.start(() => {
+    isLate = true;
+    look();
+  }, timeoutMs);
   try {
-    while (!isSeen) {
+    while (!isLate) {
       const next = new Promise<void>((resolve) => {
         look = resolve;
       });
-      isSeen = await areWaiting();
-      if (!isSeen) await next;
+      if (await areWaiting()) return true;
+      if (!isLate) await next;
     }
+    return areWaiting();
   } finally {
+    realTimers.clear(timer);
     unsubscribe();
   }
 }
@@ -278,15 +300,22 @@ async function leftIn(store: FaultyStore): Promise<readonly string[]> {
   let left: readonly string[] = [];
   for (let round = 0; round < settleRounds; round++) {
     await settle();
-    const { locks } = await store.inside.list({ idPrefix: '', limit: Number.MAX_SAFE_INTEGER });
-    left = locks.map(({ id, holds, waiters }) => {
-      const { key, category } = readName(id);
-      const name = category === undefined ? `\`${key}\`` : `\`${key}\` of category \`${category}\``;
-      const held = holds.map(({ owner }) => `held by ${pathOf(owner) || 'nobody, as it is detached'}`);
-      const waited = waiters.map(({ owner }) => `waited for by ${pathOf(owner)}`);
-      return `${name} ${[...held, ...waited].join(', ')}`;
-    });
+    left = await locksOf(store);
     if (left.length === 0) break;
   }
   return left;
+}
+
+/** What is held or waited for, in words. */
+async function locksOf(store: FaultyStore): Promise<readonly string[]> {
+  const { locks } = await store.inside.list({ idPrefix: '', limit: Number.MAX_SAFE_INTEGER });
+  return locks.map(({ id, holds, waiters }) => {
+    const held = holds.map(({ owner }) => `held by ${pathOf(owner) || 'nobody, as it is detached'}`);
+    const waited = waiters.map(({ owner }) => `waited for by ${pathOf(owner)}`);
+    return `${titleOf(readName(id))} ${[...held, ...waited].join(', ')}`;
+  });
+}
+
+function titleOf({ key, category }: { readonly key: string; readonly category: string | undefined }): string {
+  return category === undefined ? `\`${key}\`` : `\`${key}\` of category \`${category}\``;
 }

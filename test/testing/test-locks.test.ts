@@ -34,6 +34,37 @@ describe('configureTestLocks', () => {
     expect(await shipped).toBeGreaterThan(hold.fence);
   });
 
+  it('A test that waits for a waiter gets an error if nobody waits in time, which names the locks that there are', async () => {
+    const expected = 'Expected 1 to wait for `order:42` within 20 ms, got 0';
+    const advice = 'hold the key, then call the code that locks it, without await';
+    const waiting = () => locks.whenWaiting('order:42', 1, { timeoutMs: 20 });
+    await expect(waiting()).rejects.toThrow(`${expected} (nothing is locked): ${advice}`);
+    await locks.holdAs('other', 'order:43', { category: 'orders' });
+    const held = '`order:43` of category `orders` held by other';
+    await expect(waiting()).rejects.toThrow(`${expected} (${held}): ${advice}`);
+  });
+
+  it('A test that waits for a waiter waits in real time, also on fake timers and on a manual clock', async () => {
+    const manual = createTestLocks({ clock: 'manual' });
+    jest.useFakeTimers();
+    try {
+      for (const each of [locks, manual]) {
+        const waiting = each.whenWaiting('order:42', 2, { timeoutMs: 20 });
+        await expect(waiting).rejects.toThrow('Expected 2 to wait for `order:42` within 20 ms, got 0');
+      }
+      const hold = await locks.holdAs('other', 'order:42');
+      const waiting = locks.whenWaiting('order:42');
+      jest.advanceTimersByTime(5_000);
+      const shipped = runInTrace(() => ship('42'));
+      await waiting;
+      await hold.release();
+      await shipped;
+    } finally {
+      jest.useRealTimers();
+    }
+    await manual.end();
+  });
+
   it('A test can wait for a number of waiters, in a category', async () => {
     const hold = await locks.holdAs('other', 7, { category: 'seats' });
     const take = (): Promise<unknown> => runInTrace(() => lock.run(7, () => 1, { category: 'seats' }));
