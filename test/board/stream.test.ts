@@ -143,17 +143,6 @@ describe.each(boardHosts)('The stream of the board ($name)', ({ listener }) => {
     await closing;
   });
 
-  it('The stream goes on for others alongside a viewer that reads nothing', async () => {
-    board = await BoardServer.start(listener({ locks, authorize: ann }));
-    const asleep = await board.stream();
-    asleep.response.pause();
-    const stream = await board.stream();
-    for (let i = 0; i < 300; i++) await hold(`${'x'.repeat(100)}${i}`, `${'key'.repeat(50)}${i}`);
-    expect((await stream.until((rows) => rows.size === 300)).size).toBe(300);
-    asleep.response.resume();
-    expect((await asleep.until((rows) => rows.size === 300)).size).toBe(300);
-  });
-
   it('The stream shows only the categories that the board was given', async () => {
     await hold('a', 'one', { category: 'shop' });
     await hold('a', 'two');

@@ -6,7 +6,7 @@ import { openSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type AcquireOptions, createLocks, type LocksOptions } from '../../../src/core/index.ts';
-import { deposit, type LedgerAccess } from '../ledger.ts';
+import { deposit } from '../ledger.ts';
 import { type Held, Recorder } from '../recorder.ts';
 import { seeded } from '../seed.ts';
 import { Counter, type Counting } from './counter.ts';
@@ -32,8 +32,8 @@ export type Order =
       readonly seed: number;
       /** How long each hold lasts at most; 4 by default. */
       readonly holdMs?: number;
-      /** Where each hold adds one to a balance, and how. */
-      readonly ledger?: LedgerAccess;
+      /** Where each hold adds one to a balance. */
+      readonly ledger?: string;
     }
   /** All kinds of acquires, and requests, for so long; see `mixedWork`. */
   | ({ readonly act: 'mix' } & Mix)

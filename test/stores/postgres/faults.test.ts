@@ -1,10 +1,7 @@
-import { join } from 'node:path';
-import { Pool } from 'pg';
 import { createLocks, getLock, type Locks, type LocksOptions, lock, runInTrace } from 'reenlock';
 import { longMs } from '../../../src/testing/contract/harness.ts';
 import { urlOf } from '../../support/postgres/server.ts';
 import { usePostgres } from '../../support/postgres/stage.ts';
-import { runScript } from '../../support/processes/processes.ts';
 import { type CommandTest, TcpProxy } from '../../support/processes/tcp-proxy.ts';
 import { until } from '../../support/until.ts';
 
@@ -205,27 +202,4 @@ describe('PostgreSQL faults', () => {
       `CREATE OR REPLACE FUNCTION reenlock.now_us() RETURNS bigint LANGUAGE sql VOLATILE AS $$ SELECT ${now} $$`,
     );
   }
-
-  it('Three processes on one key are inside one at a time, and each has its share', async () => {
-    const admin = new Pool({ connectionString: stage.server.url, max: 1 });
-    await admin.query('CREATE TABLE ledger (balance integer NOT NULL)');
-    await admin.query('INSERT INTO ledger VALUES (0)');
-    await admin.query('CREATE TABLE turns (nr serial, process text, fence bigint)');
-    const [lines, turns] = [3, 10];
-    const file = join(__dirname, 'processes/worker.ts');
-    const names = ['a', 'b', 'c'];
-    const ended = await Promise.all(
-      names.map((name) => runScript(file, { args: [stage.server.url, name, String(lines), String(turns)] })),
-    );
-    expect(ended).toEqual(names.map(() => ({ code: 0, stdout: '', stderr: '' })));
-    const { rows: ledger } = await admin.query('SELECT balance FROM ledger');
-    expect(ledger).toEqual([{ balance: names.length * lines * turns }]);
-    const { rows } = await admin.query<{ process: string; fence: string }>(
-      'SELECT process, fence FROM turns ORDER BY nr',
-    );
-    const fences = rows.map(({ fence }) => Number(fence));
-    expect(fences).toEqual([...new Set(fences)].sort((a, b) => a - b));
-    await admin.query('DROP TABLE ledger, turns');
-    await admin.end();
-  }, 60_000);
 });

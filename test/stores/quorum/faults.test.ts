@@ -1,12 +1,9 @@
-import { join } from 'node:path';
 import { createLocks, LockLostError, lock, runInTrace } from 'reenlock';
 import { QuorumStore, RedisStore } from 'reenlock/redis';
 import { type Clock, systemClock } from '../../../src/core/base/clock.ts';
 import { StoreStage } from '../../../src/testing/contract/stage.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
-import { startScript } from '../../support/processes/processes.ts';
 import { OldRedisStore, RedisNodes } from '../../support/redis/nodes.ts';
-import { startRedis } from '../../support/redis/server.ts';
 import { answersOf } from '../../support/stores/quorum-stage.ts';
 import { outcomeOf } from '../../support/stores/set-up.ts';
 import { until } from '../../support/until.ts';
@@ -42,19 +39,6 @@ describe('A quorum of real servers', () => {
     return holds.length > 0;
   }
 
-  it('A quorum of five works while two are killed, during a hold and after it', async () => {
-    await start(5);
-    const line = stage.deafProcess().line();
-    const { fence } = await line.hold({ leaseMs });
-    await Promise.all(redis.servers.slice(0, 2).map((server) => server.kill()));
-    expect((await line.renew(fence, leaseMs)).status).toBe('renewed');
-    expect((await stage.deafProcess().line().ask({ queue: false, leaseMs })).status).toBe('refused');
-    expect((await line.release(leaseMs)).status).toBe('released');
-    const next = stage.deafProcess().line();
-    expect((await next.hold({ leaseMs })).fence).toBeGreaterThan(fence);
-    await next.release();
-  });
-
   it('A quorum has nothing to remember of a release on the servers that replied, while another does not', async () => {
     await start(3);
     await redis.servers[0]!.kill();
@@ -65,28 +49,6 @@ describe('A quorum of real servers', () => {
     const clients = redis.servers.slice(1).map(({ port }) => redis.client(port));
     const keys = await Promise.all(clients.map((client) => client.keys('*')));
     expect(keys).toEqual(clients.map(() => ['reenlock:{order:42}:lock']));
-  });
-
-  it('A quorum of five fails while three are killed, and leaves nothing on the living two', async () => {
-    await start(5);
-    await Promise.all(redis.servers.slice(0, 3).map((server) => server.kill()));
-    const line = stage.deafProcess().line();
-    const outcome = outcomeOf(line.ask({ leaseMs }));
-    await until(() => outcome.error !== undefined);
-    expect(answersOf(outcome)).toEqual(['failed', 'failed', 'failed', 'granted', 'granted']);
-    expect([await isHeldOn(3), await isHeldOn(4)]).toEqual([false, false]);
-    await line.release().catch(() => {});
-  });
-
-  it('A quorum sends every release to every process, from every server', async () => {
-    await start(3);
-    const [one, two] = [await stage.process({ freed: true }), await stage.process({ freed: true })];
-    const line = one.line();
-    await line.hold({ leaseMs });
-    await line.release(leaseMs);
-    const freed = { kind: 'freed', id: 'order:42' };
-    await until(() => one.messages.length === 3 && two.messages.length === 3);
-    expect([...one.messages, ...two.messages]).toEqual([freed, freed, freed, freed, freed, freed]);
   });
 
   it('A quorum is not held up by a frozen server, which has nothing left of the acquire when it goes on', async () => {
@@ -173,56 +135,4 @@ describe('A quorum of real servers', () => {
     await Promise.all(redis.servers.slice(0, 2).map((server) => server.restart()));
     await locks.close();
   });
-});
-
-describe('Processes that contend for a key on a quorum', () => {
-  it('Waiting processes get the key one after the other, without an error but a loss, while a server is killed', async () => {
-    const redis = new RedisNodes();
-    const [journal] = await Promise.all([startRedis(), redis.start(3)]);
-    const reader = redis.client(journal.port);
-    // A busy machine may keep a process waiting for longer than the short lease.
-    const args = [journal.port, 10_000, ...redis.servers.map(({ port }) => port)].map(String);
-    const clients = [1, 2].map(() => startScript(join(__dirname, 'waiter.ts'), { args, timeoutMs: 120_000 }));
-    await until(async () => (await reader.llen('journal')) > 15);
-    await redis.servers[0]!.kill();
-    const results = await Promise.all(clients.map(({ exited }) => exited));
-    expect(results.map(({ code, stderr }) => [code, stderr])).toEqual(clients.map(() => [0, '']));
-    const told = results.map(({ stdout }) => JSON.parse(stdout) as { hasWaited: boolean; lost: number });
-    expect(told.map(({ hasWaited }) => hasWaited)).toEqual([true, true]);
-    // Who stood on that server and one other, as the third was not free yet, has lost its quorum with it, and is told.
-    expect(told.reduce((sum, { lost }) => sum + lost, 0)).toBeLessThanOrEqual(1);
-
-    const lines = await reader.lrange('journal', 0, -1);
-    expect(lines).toHaveLength(2 * 2 * 3 * 8);
-    const fences = lines.flatMap((line, index) => (index % 2 === 0 ? [Number(line.replace('enter ', ''))] : []));
-    expect(lines).toEqual(fences.flatMap((fence) => [`enter ${fence}`, `leave ${fence}`]));
-    expect(fences).toEqual([...new Set(fences)].sort((a, b) => a - b));
-    await redis.stop();
-    await journal.stop();
-  }, 150_000);
-
-  it('Processes never hold the key at once, and have rising fences, while a server is killed', async () => {
-    const redis = new RedisNodes();
-    const [journal] = await Promise.all([startRedis(), redis.start(3)]);
-    const args = [journal, ...redis.servers].map(({ port }) => String(port));
-    const file = join(__dirname, 'client.ts');
-    const clients = [1, 2, 3].map(() => startScript(file, { args, timeoutMs: 120_000 }));
-    const reader = redis.client(journal.port);
-    await until(async () => (await reader.llen('journal')) > 15);
-    await redis.servers[0]!.kill();
-    const results = await Promise.all(clients.map(({ exited }) => exited));
-    expect(results.map(({ code, stderr }) => [code, stderr])).toEqual(clients.map(() => [0, '']));
-
-    const lines = (await reader.lrange('journal', 0, -1)).map((line) => line.split(' '));
-    expect(lines).toHaveLength(2 * 3 * 15);
-    const fences: number[] = [];
-    for (let index = 0; index < lines.length; index += 2) {
-      const [enter, holdId, fence] = lines[index]!;
-      expect([enter, lines[index + 1]]).toEqual(['enter', ['leave', holdId]]);
-      fences.push(Number(fence));
-    }
-    for (let turn = 1; turn < fences.length; turn++) expect(fences[turn]).toBeGreaterThan(fences[turn - 1]!);
-    await redis.stop();
-    await journal.stop();
-  }, 150_000);
 });

@@ -94,32 +94,6 @@ describe.each(newestSentinelLibraries)('RedisStore behind Sentinel, with $name',
   // For each driver, one failover, which it has to follow.
   if (!sentinelLibrariesForFaults.includes(library)) return;
 
-  it('With `waitReplicas`, nothing is granted or renewed that no replica has: the caller gets an error, and the hold is lost', async () => {
-    const locks = await startProcess(1);
-    const primary = await group.primary();
-    const errors: string[] = [];
-    locks.on('storeError', ({ operation, error }) => errors.push(`${operation}: ${error.message}`));
-    let hold: Hold | undefined;
-    const told = runInTrace(
-      () =>
-        getLock('held').run(async (held) => {
-          hold = held;
-          await once(held.signal, 'abort');
-        }),
-      { locks },
-    ).catch((error: unknown) => error);
-    await until(() => hold !== undefined);
-    await cutReplicas(primary);
-    const refused = runInTrace(() => getLock('k').tryAcquire(), { locks });
-    await expect(refused).rejects.toMatchObject({
-      code: 'ERR_LOCK_STORE',
-      outcome: 'unknown',
-      message: "Expected 1 of the lock store's replicas to confirm acquire, but 0 did",
-    });
-    expect(await told).toMatchObject({ code: 'ERR_LOCK_LOST' });
-    expect(errors.filter((error) => error.startsWith('renew: '))).not.toEqual([]);
-  });
-
   it.each([0, 1])(
     'In a failover under load (`waitReplicas: %i`), fences never fall, errors are typed, and the queues go on',
     async (waitReplicas) => {

@@ -1,13 +1,4 @@
-import {
-  getLock,
-  LockAbortedError,
-  LockConfigError,
-  LockLimitError,
-  LockStoreError,
-  LocksClosedError,
-  LockTimeoutError,
-  lock,
-} from '../../../src/core/index.ts';
+import { getLock, LockConfigError, LockStoreError, LockTimeoutError, lock } from '../../../src/core/index.ts';
 import type { LockStore, StoreCapabilities } from '../../../src/core/model/store.ts';
 import { RetryingStore } from '../../../src/stores/retrying/retrying-store.ts';
 import { StoreStage } from '../../../src/testing/contract/stage.ts';
@@ -69,16 +60,6 @@ describe('An acquire that a store without a queue refuses', () => {
     expect(acquires(setup)).toHaveLength(5);
   });
 
-  it('A refused acquire is granted by its own try if the message is lost', async () => {
-    const setup = setUp();
-    const first = await taken(setup.sibling());
-    const waiter = await queued(setup);
-    setup.store.isMute = true;
-    await first.release();
-    await setup.clock.advance(1_000);
-    expect(waiter.state).toBe('fulfilled');
-  });
-
   it('A refused acquire tries after pauses with full jitter, each twice as long, and then when it is polled', async () => {
     const setup = setUp({ pollMs: 4_000 });
     await taken(setup.sibling());
@@ -132,20 +113,6 @@ describe('An acquire that a store without a queue refuses', () => {
     expect(waiter.state).toBe('fulfilled');
   });
 
-  it('A refused acquire rejects after `waitMs`, and leaves nothing in the store', async () => {
-    const setup = setUp();
-    const timeouts = setup.events('timeout');
-    await taken(setup.sibling());
-    const waiter = await queued(setup, { waitMs: 1_000 });
-    await setup.clock.advance(1_000);
-    expect(waiter.error).toBeInstanceOf(LockTimeoutError);
-    expect(waiter.error).toMatchObject({ waitedMs: 1_000 });
-    expect(timeouts).toHaveLength(1);
-    const count = acquires(setup).length;
-    await setup.clock.advance(5_000);
-    expect(acquires(setup)).toHaveLength(count);
-  });
-
   it('A refused acquire releases what a try is granted after it gave up', async () => {
     const setup = setUp({ storeTimeoutMs: 2_000 });
     const granted = setup.events('granted');
@@ -163,23 +130,6 @@ describe('An acquire that a store without a queue refuses', () => {
     await setup.clock.advance(3_000);
     expect(await setup.store.remains()).toEqual([]);
     expect(granted).toEqual([]);
-  });
-
-  it('A refused acquire ends with its signal, and with the locks', async () => {
-    const setup = setUp();
-    const aborted = setup.events('aborted');
-    await taken(setup.sibling());
-    const controller = new AbortController();
-    const one = await queued(setup, { signal: controller.signal });
-    const two = await queued(setup);
-    controller.abort();
-    await setup.clock.settle();
-    expect(one.error).toBeInstanceOf(LockAbortedError);
-    expect(aborted).toHaveLength(1);
-    expect(two.state).toBe('pending');
-    void setup.locks.close();
-    await setup.clock.settle();
-    expect(two.error).toBeInstanceOf(LocksClosedError);
   });
 
   it('A refused acquire waits on through failures of the store, and reports them at its end', async () => {
@@ -225,16 +175,6 @@ describe('An acquire that a store without a queue refuses', () => {
     expect(waiter.value?.remainingMs()).toBeLessThanOrEqual(setup.locks.settings.claimMs);
   });
 
-  it('A refused acquire fails if the store replies that it had cancelled the call', async () => {
-    const setup = setUp();
-    await taken(setup.sibling());
-    const waiter = await queued(setup);
-    const spy = jest.spyOn(setup.store, 'acquire').mockResolvedValue({ status: 'cancelled', nowMs: 0, claims: [] });
-    await setup.clock.advance(1_500);
-    spy.mockRestore();
-    expect(waiter.error).toBeInstanceOf(LockStoreError);
-  });
-
   it('A refused acquire has a later time to try again for each waiter ahead of it', async () => {
     const setup = setUp();
     await taken(setup.sibling(), { leaseMs: 12_000, renew: false });
@@ -243,45 +183,9 @@ describe('An acquire that a store without a queue refuses', () => {
     const [first, second] = waiters.map(({ error }) => (error as LockTimeoutError).retryAfterMs) as [number, number];
     expect(second).toBe(2 * first);
   });
-
-  it('An acquire whose first call fails does not wait', async () => {
-    const setup = setUp();
-    setup.store.next('acquire', down);
-    expect((await queued(setup)).error).toBeInstanceOf(LockStoreError);
-  });
-
-  it('An acquire beyond `maxWaitersPerKey` of its process is refused', async () => {
-    const setup = setUp({ maxWaitersPerKey: 2 });
-    await taken(setup.sibling());
-    const waiters = [await queued(setup), await queued(setup), await queued(setup)];
-    expect(waiters.map(({ state }) => state)).toEqual(['pending', 'pending', 'rejected']);
-    expect(waiters[2]?.error).toBeInstanceOf(LockLimitError);
-    const crowd = [1, 2, 3].map(() =>
-      outcomeOf(
-        setup
-          .sibling({ maxWaitersPerKey: 2 })
-          .job()
-          .in(() => lock.acquire('key')),
-      ),
-    );
-    await setup.clock.settle();
-    expect(crowd.map(({ state }) => state)).toEqual(['pending', 'pending', 'pending']);
-  });
 });
 
 describe('The waiters of one process for a key in a store without a queue', () => {
-  it('The waiters of one process get the key in their order', async () => {
-    const setup = setUp();
-    const first = await taken(setup.sibling());
-    const waiters = [await queued(setup), await queued(setup), await queued(setup)];
-    await first.release();
-    for (const [index, waiter] of waiters.entries()) {
-      await setup.clock.advance(10);
-      expect(waiters.map(({ state }) => state === 'fulfilled')).toEqual([0, 1, 2].map((at) => at <= index));
-      await waiter.value?.release();
-    }
-  });
-
   it('The waiters of one process try by the oldest alone; a newcomer does not try, and does not overtake', async () => {
     const setup = setUp();
     const first = await taken(setup.sibling());
@@ -408,19 +312,6 @@ describe('The waiters of one process for a key in a store without a queue', () =
     setup.store.broadcast({ kind: 'freed', id: 'another' });
     await setup.clock.advance(10);
     expect(acquires(setup)).toHaveLength(count);
-  });
-
-  it('The waiters of one process are overtaken by one whose owner holds the key: in this process, in another, and even if it was queued first', async () => {
-    const setup = setUp();
-    const other = setup.sibling();
-    const outer = await other.job('trace').in(() => lock.acquire('key'));
-    const stranger = await queued(setup);
-    const [here, there] = [setup, other].map((process) =>
-      outcomeOf(process.job('trace').in(() => lock.acquire('key'))),
-    );
-    await setup.clock.settle();
-    expect([here?.value?.fence, there?.value?.fence]).toEqual([outer.fence, outer.fence]);
-    expect(stranger.state).toBe('pending');
   });
 
   it('The waiters of one process are overtaken by an earlier waiter whose owner was granted the key elsewhere', async () => {

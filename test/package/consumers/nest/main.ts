@@ -32,6 +32,18 @@ class OrderController {
   async ship(@Param('id') id: string, @Req() { lock }: LockedRequest): Promise<object> {
     return { holds: await this.orders.take(id), key: lock?.key };
   }
+
+  @Post('above/:id')
+  @Locked((id) => id)
+  async above(@Param('id') id: string): Promise<object> {
+    return { holds: getLock(id).holdCount() };
+  }
+
+  @Locked((id) => id)
+  @Post('below/:id')
+  async below(@Param('id') id: string): Promise<object> {
+    return { holds: getLock(id).holdCount() };
+  }
 }
 
 async function guard(adapter: AbstractHttpAdapter): Promise<void> {
@@ -48,13 +60,17 @@ async function guard(adapter: AbstractHttpAdapter): Promise<void> {
 
   const app = await NestFactory.create(AppModule, adapter, { logger: ['error', 'warn'] });
   await app.listen(0, '127.0.0.1');
-  const url = `${await app.getUrl()}/orders/42`;
-  const post = async () => (await fetch(url, { method: 'POST', headers: { Connection: 'close' } })).json();
-  const answers = await Promise.all([post(), post()]);
+  const url = `${await app.getUrl()}/orders`;
+  const post = async (path: string) =>
+    (await fetch(`${url}/${path}`, { method: 'POST', headers: { Connection: 'close' } })).json();
+  const answers = await Promise.all([post('42'), post('42')]);
+  // Beside the decorator of the route, in any order.
+  const decorated = [await post('above/43'), await post('below/43')];
   await app.close();
 
   assert.deepEqual(events, ['enter', 'leave', 'enter', 'leave']);
   assert.deepEqual(answers, Array(2).fill({ holds: 2, key: '42' }));
+  assert.deepEqual(decorated, Array(2).fill({ holds: 1 }));
 }
 
 async function main(): Promise<void> {

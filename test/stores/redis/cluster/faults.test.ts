@@ -62,26 +62,6 @@ function faultsWith(library: ClusterLibrary, stage: ClusterStage): void {
   });
 
   describe('whose slots move', () => {
-    it('Hold counts, the fence and the queue stay as they are, wherever the slot is', async () => {
-      const [one, two] = [await stage.process(), await stage.process()];
-      const holds = [one.line('owner'), two.line('owner'), one.line('owner')] as const;
-      const { fence } = await holds[0].hold();
-      await holds[1].hold();
-      await holds[2].hold();
-      const waiters = [await two.line().wait(), await one.line().wait()] as const;
-      const before = await stage.order();
-      await stage.cluster.moveSlot(record, await stage.elsewhere(record));
-      expect(await stage.order()).toEqual(before);
-      expect(await two.line('owner').hold()).toMatchObject({ fence });
-      await holds[0].release();
-      await stage.cluster.moveSlot(record, await stage.elsewhere(record));
-      expect((await stage.order()).holds).toHaveLength(3);
-      await stage.store.forceRelease(key, fence);
-      expect(await two.granted(waiters[0])).toMatchObject({ isClaim: true });
-      await waiters[0].release();
-      expect(await one.granted(waiters[1])).toMatchObject({ isClaim: true });
-    });
-
     it('A lock whose two keys are on two servers gets replies when they are on one, and nothing is done by half', async () => {
       const [one, two] = [await stage.process(), await stage.process()];
       const holder = one.line();
@@ -162,21 +142,6 @@ function faultsWith(library: ClusterLibrary, stage: ClusterStage): void {
   if (!clusterLibrariesForFaults.includes(library)) return;
 
   describe('whose primaries change', () => {
-    it('Hold counts, the fence and the queue stay as they are when a replica takes over in agreement', async () => {
-      const [one, two] = [await stage.process(), await stage.process()];
-      const holds = [one.line('owner'), two.line('owner')] as const;
-      const { fence } = await holds[0].hold();
-      await holds[1].hold();
-      const waiter = await one.line().wait();
-      const before = await stage.order();
-      await stage.cluster.failOver((await stage.cluster.serversOf(record)).replica);
-      expect(await stage.order()).toEqual(before);
-      expect(await holds[0].renew(fence)).toMatchObject({ status: 'renewed' });
-      await holds[0].release();
-      await holds[1].release();
-      expect((await one.granted(waiter)).fence).toBeGreaterThan(fence);
-    });
-
     it('No second owner is let in, and nothing fails, while replicas take over in agreement', async () => {
       await underLoad(
         connect,

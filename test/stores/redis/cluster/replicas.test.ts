@@ -99,23 +99,6 @@ describe('A cluster’s store that waits for a replica', () => {
     },
   );
 
-  it('A hand-off is a message that only wakes, and the grant stands when the store was called', async () => {
-    await use();
-    const [one, two] = [await stage.process(), await stage.process()];
-    const [holder, waiter] = [one.line(), two.line()];
-    await holder.hold();
-    await waiter.wait();
-    await until(async () => {
-      const { primary } = await stage.cluster.serversOf(record);
-      const reply = await stage.cluster.call(primary, 'PUBSUB', 'SHARDNUMSUB', `${record}:${two.name}`);
-      return String(reply).endsWith(',1');
-    });
-    await holder.release();
-    expect(await two.granted(waiter)).toMatchObject({ endMs: 0 });
-    const { fence } = await waiter.hold();
-    expect(await copyOf(record)).toMatchObject({ fence: String(fence), process: two.name });
-  });
-
   it.each(clusterLibraries)('With $name the store follows a slot to another server, and back', async (library) => {
     await useStore(await stage.open(library));
     const line = stage.deafProcess().line();

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import { createClient, createClientPool, createCluster, createSentinel } from 'redis';
+import { createClientPool, createCluster, createSentinel } from 'redis';
 import type { RedisClient } from 'reenlock/redis';
 import { CasStore, RedisCas } from 'reenlock/redis';
 import { LockConfigError } from '../../../../../src/core/model/errors/mistakes.ts';
@@ -136,22 +136,5 @@ describe('The other clients of node-redis', () => {
   ])('A %s of a version that lacks what is used of it is refused by its name', (name, client, missing) => {
     const other = Object.create(client, { [missing]: { value: undefined } }) as RedisClient;
     expect(() => new RedisStore({ client: other })).toThrow(`got a \`${name}\`, which is not supported`);
-  });
-
-  it('A client of a cluster is refused by `RedisCas`, with what to use instead', () => {
-    const client = createCluster({ rootNodes: [{ url: 'redis://127.0.0.1:6379' }] });
-    expect(() => new RedisCas({ client })).toThrow('got a Cluster: use `RedisStore` for a cluster');
-  });
-
-  it.each<[string, () => RedisClient]>([
-    ['client', () => createClient()],
-    [
-      'client for Sentinel',
-      () => createSentinel({ name: 'main', sentinelRootNodes: [{ host: '127.0.0.1', port: 1 }] }),
-    ],
-    ['client for a cluster', () => createCluster({ rootNodes: [{ url: 'redis://127.0.0.1:1' }] })],
-  ])('A %s that was not connected yet fails every call at once', async (_, create) => {
-    const store = new RedisStore({ client: create() });
-    await expect(store.inspect('key')).rejects.toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'not-applied' });
   });
 });
