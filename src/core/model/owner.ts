@@ -7,6 +7,7 @@
  * nobody, re-enters what it holds. No trace id has such a mark, so no header can bring one. A detached hold has no trace id.
  */
 const separator = '/';
+const bare = '/-';
 const privateMark = '~';
 
 /** Whether one owner is an ancestor of another, or the same. */
@@ -35,15 +36,34 @@ export function traceIdOf(owner: string): string {
   return until(privateMark, rootOf(owner));
 }
 
-/** The path of an owner below its trace, as `1/9f3k`; empty for the root. */
+/** The path of an owner below its trace, as `1/9f3k`; empty for the root, and for a bare trace id. */
 export function branchOf(owner: string): string {
   const at = owner.indexOf(separator);
-  return at < 0 ? '' : owner.slice(at + 1);
+  if (at < 0) return '';
+  return owner.slice(isBareAt(owner, at) ? at + bare.length + 1 : at + 1);
 }
 
 /** The path of an owner as people read it: the trace id and the branch; empty for a detached hold. */
 export function pathOf(owner: string): string {
-  return traceIdOf(owner) + owner.slice(rootOf(owner).length);
+  const branch = branchOf(owner);
+  return branch === '' ? traceIdOf(owner) : traceIdOf(owner) + separator + branch;
+}
+
+/** The form of the random ids that this package makes. */
+const madeId = /^[\da-f]{32}$/;
+
+/**
+ * The one owner of all requests and jobs with a bare trace id, one without a branch. An id from elsewhere is an owner. If a
+ * request or job of this package made it, that is the trace's root, and the others are nested in it: they may enter what the root
+ * holds, and it may not enter what they hold.
+ */
+export function bareOwner(traceId: string): string {
+  return madeId.test(traceId) ? traceId + bare : traceId;
+}
+
+function isBareAt(owner: string, at: number): boolean {
+  const end = at + bare.length;
+  return owner.startsWith(bare, at) && (end === owner.length || owner[end] === separator);
 }
 
 /** The owner of the same branch that only holders of the random id can re-enter. */

@@ -72,7 +72,7 @@ export interface Hold extends AsyncDisposable {
   readonly traceId: string;
   /**
    * The branch for which the store has the lock, as `inspect` and events name it: its path below the trace, as `1/9f3k`. It is
-   * empty for the root, and for all branches of a bare trace id, which are one owner. Nested holds share it. When a branch ends,
+   * empty for the root, and for all requests with a bare trace id, which are one owner. Nested holds share it. When a branch ends,
    * what it still holds passes to the branch around it.
    */
   readonly branch: string;

@@ -1,7 +1,7 @@
 import { onAbort } from '../base/abort-signals.ts';
 import { inspectAsJson } from '../base/shown.ts';
 import type { RouteOf } from '../model/key.ts';
-import { ancestorsOf, branchOf, privateOwner } from '../model/owner.ts';
+import { ancestorsOf, bareOwner, branchOf, privateOwner } from '../model/owner.ts';
 import type { TraceSignatures } from '../model/signature.ts';
 import type { Trace } from '../model/types.ts';
 import type { Runtime } from '../runtime/runtime.ts';
@@ -14,7 +14,7 @@ import { warnIfUnnoticed, warnOfLateWork } from './warnings.ts';
 export interface Outgoing {
   /** Whether other scopes may work for the same trace: its id was not made for this scope. Default false. */
   readonly isAdopted?: boolean | undefined;
-  /** The path of its root. Default: the trace id, which other scopes may have as well. */
+  /** The path of its root. Default: the trace id, or, if that was adopted, what all scopes share that have the id alone. */
   readonly owner?: string | undefined;
   /** The branch of another scope of this process that it is nested in. */
   readonly outer?: Branch | undefined;
@@ -34,7 +34,7 @@ export class Scope implements Trace {
   /** The path of its root: the identity that may re-enter. */
   readonly owner: string;
   readonly root: Branch;
-  /** Whether its owner is a trace id that others may have, too. */
+  /** Whether others may have the same owner: it came with a trace id alone. */
   readonly isBare: boolean;
   /** Names the route of the request, once a guard has seen it. */
   routeOf: RouteOf | undefined;
@@ -67,8 +67,8 @@ export class Scope implements Trace {
     const { trust } = runtime.settings;
     this.#runtime = runtime;
     this.traceId = traceId;
-    this.owner = owner ?? traceId;
     this.isBare = isAdopted === true && owner === undefined;
+    this.owner = owner ?? (this.isBare ? bareOwner(traceId) : traceId);
     this.root = new BranchOf<Scope>(this, outer);
     this.#leave = outer?.scope.holds.addWithin(this.holds);
     this.headerName = headerName ?? runtime.settings.headerName;

@@ -52,6 +52,10 @@ async function slowService(start: StartService, bareTraceId: 'owner' | 'branch')
   return { go, service, entered, call: () => called(service, '/x', { 'X-Trace-Id': 'labelled' }) };
 }
 
+function codeOf(error: unknown): unknown {
+  return (error as { code?: unknown }).code;
+}
+
 /** Runs a step while a job with a trace of its own holds the key. */
 async function asStranger({ locks }: ServerStage, step: () => Promise<void>): Promise<void> {
   await runInTrace(() => lock.run('k', step), { locks });
@@ -145,10 +149,35 @@ describeServices('Two holds under one bare trace id', (start) => {
     expect(warnings()).toEqual([]);
   });
 
-  it('A nested call by a bare trace id looks like a request at the same time, and is reported as an overlap', async () => {
+  it.each([
+    ['is known to be nested in the request that made the id', {}, false],
+    ['looks like a request at the same time if its caller had the bare id, too', { 'X-Trace-Id': 'labelled' }, true],
+  ])('A call by a bare trace id %s', async (_, headers, isOverlap) => {
     const { caller, entered } = await pairOf(start, 'owner');
-    await called(caller, '/x');
-    expect(entered.map(({ isOverlap }) => isOverlap)).toEqual([true]);
-    expect(warnings().map(({ code }) => code)).toEqual(['LOCK_OVERLAP']);
+    await called(caller, '/x', headers);
+    expect(entered.map((event) => event.isOverlap)).toEqual([isOverlap]);
+    expect(warnings().map(({ code }) => code)).toEqual(isOverlap ? ['LOCK_OVERLAP'] : []);
+  });
+
+  it('The request that made the id does not enter what a service has locked under the bare id', async () => {
+    const go = gate();
+    const service = await start({}, (app, stage) => {
+      app.route('/x', lockOn('k'), async (call) => {
+        stage.note('in');
+        await go;
+        call.send({});
+      });
+    });
+    const caller = await start({}, (app) =>
+      app.route('/x', async (call) => {
+        const reply = called(service, '/x', byHand());
+        await service.until('in');
+        const own = [await lock.tryAcquire('k'), await lock.run('k', () => 'entered', { waitMs: 0 }).catch(codeOf)];
+        go.open();
+        await reply;
+        call.send({ own });
+      }),
+    );
+    expect(await called(caller, '/x')).toEqual({ own: [null, 'ERR_LOCK_TIMEOUT'] });
   });
 });
