@@ -220,8 +220,7 @@ describeStores('ReenLock', ({ stage, service }) => {
       };
       const outcome = outcomeOf(lock.run(key, work, fixed));
       await outcome.settled;
-      expect(outcome.error).toBeInstanceOf(LockLostError);
-      expect(outcome.error).toMatchObject({ value: 'written' });
+      expect(outcome.error).toMatchObject({ code: 'ERR_LOCK_LOST', value: 'written' });
     });
     // A process that was stopped meanwhile still believes that it holds, until it releases.
     const stopped = service({}, new ManualClock());

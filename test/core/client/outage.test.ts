@@ -1,5 +1,5 @@
 import type { Link } from '../../../src/core/base/link.ts';
-import { LockStoreError, LockTimeoutError, lock } from '../../../src/core/index.ts';
+import { LockTimeoutError, lock } from '../../../src/core/index.ts';
 import type { LockStore } from '../../../src/core/model/store.ts';
 import { coreTests, outcomeOf, queued, type Setup, taken } from '../../support/stores/set-up.ts';
 
@@ -66,8 +66,7 @@ describe('A store whose client has no connection', () => {
     link.down();
     const acquire = acquiring(setup);
     await setup.clock.advance(2_000);
-    expect(acquire.error).toBeInstanceOf(LockStoreError);
-    expect(acquire.error).toMatchObject({ outcome: 'not-applied', cause: refused, key: 'key' });
+    expect(acquire.error).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'not-applied', cause: refused, key: 'key' });
     link.up();
     await setup.clock.advance(60_000);
     expect(setup.store.calls.map(({ operation }) => operation)).not.toContain('acquire');

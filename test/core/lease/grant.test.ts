@@ -1,4 +1,4 @@
-import { LockConfigError, LockLostError, LockStoreError, lock } from '../../../src/core/index.ts';
+import { LockLostError, LockStoreError, lock } from '../../../src/core/index.ts';
 import { coreTests, outcomeOf } from '../../support/stores/set-up.ts';
 
 const setUp = coreTests();
@@ -16,14 +16,6 @@ describe('The local deadline', () => {
   it('The local deadline counts from before the call was sent, not from its reply', async () => {
     const { job, store, clock } = setUp();
     store.next('acquire', { kind: 'lateReply', ms: 700 });
-    const acquired = job().in(() => lock.acquire('key', fixed));
-    await clock.advance(700);
-    expect((await acquired).remainingMs()).toBe(localMs - 700);
-  });
-
-  it('The local deadline counts from before the call even if the call itself was late, which errs to the early side', async () => {
-    const { job, store, clock } = setUp();
-    store.next('acquire', { kind: 'lateCall', ms: 700 });
     const acquired = job().in(() => lock.acquire('key', fixed));
     await clock.advance(700);
     expect((await acquired).remainingMs()).toBe(localMs - 700);
@@ -97,18 +89,9 @@ describe('A grant whose reply is late', () => {
     const acquired = outcomeOf(job().in(() => lock.acquire('key', { leaseMs: 1_000 })));
     await clock.advance(989);
     expect(acquired.state).toBe('rejected');
-    expect(acquired.error).toBeInstanceOf(LockStoreError);
-    expect(acquired.error).toMatchObject({ outcome: 'unknown' });
+    expect(acquired.error).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'unknown' });
     expect(await store.remains()).toEqual([]);
     expect(store.count('release')).toBe(1);
-  });
-
-  it('A grant is good for what is left if its lease is not over', async () => {
-    const { job, store, clock } = setUp({ storeTimeoutMs: 60_000 });
-    store.next('acquire', { kind: 'lateReply', ms: 987 });
-    const acquired = outcomeOf(job().in(() => lock.acquire('key', { leaseMs: 1_000, renew: false })));
-    await clock.advance(987);
-    expect(acquired.value?.remainingMs()).toBe(1);
   });
 
   it('A grant after storeTimeoutMs is an error to its caller, and nothing stays held', async () => {
@@ -148,14 +131,6 @@ describe('A fixed lease', () => {
     expect(hold.signal.reason).toBeInstanceOf(LockLostError);
     expect(lost).toHaveLength(1);
     expect(store.count('renew')).toBe(0);
-  });
-
-  it.each([100, 200])('A fixed lease may be as short as %p ms', async (leaseMs) => {
-    const { job, clock } = setUp();
-    const hold = await job().in(() => lock.acquire('key', { leaseMs, renew: false }));
-    expect(hold.remainingMs()).toBeCloseTo(leaseMs * 0.99 - 2);
-    await clock.advance(leaseMs);
-    expect(hold.isHeld()).toBe(false);
   });
 
   it('A fixed lease that was handed over ends a lease after the hand-over', async () => {
@@ -252,11 +227,5 @@ describe('extend', () => {
     await expect(hold.extend(500)).rejects.toThrow();
     expect(await store.remains()).toEqual([]);
     expect(extended.state).not.toBe('fulfilled');
-  });
-
-  it('extend refuses invalid values', async () => {
-    const { job } = setUp();
-    const hold = await job().in(() => lock.acquire('key'));
-    await expect(hold.extend(0.5)).rejects.toThrow(LockConfigError);
   });
 });

@@ -215,8 +215,7 @@ describe('A renewal that fails', () => {
     await clock.advance(1);
     expect([hold.isHeld(), signal.aborted, store.count('release')]).toEqual([false, true, 1]);
     expect(aborted).toHaveBeenCalledTimes(1);
-    expect(signal.reason).toBeInstanceOf(LockLostError);
-    expect(signal.reason).toMatchObject({ key: 'key', fence: hold.fence });
+    expect(signal.reason).toMatchObject({ code: 'ERR_LOCK_LOST', key: 'key', fence: hold.fence });
     expect(lost).toMatchObject([{ key: 'key', traceId: hold.traceId, branch: hold.branch, error: signal.reason }]);
     // The store had renewed it all the same; the release has freed it.
     expect(await store.remains()).toEqual([]);

@@ -1,11 +1,4 @@
-import {
-  type AcquireOptions,
-  currentTrace,
-  getLock,
-  type Hold,
-  LockStoreError,
-  lock,
-} from '../../../src/core/index.ts';
+import { type AcquireOptions, currentTrace, getLock, type Hold, lock } from '../../../src/core/index.ts';
 import { acquire } from '../../../src/core/lock/acquire.ts';
 import { lockName } from '../../../src/core/model/key.ts';
 import type { AcquireReply } from '../../../src/core/model/store.ts';
@@ -227,15 +220,6 @@ const failures: [what: string, is: object, fail: (setup: Setup) => Promise<unkno
     },
   ],
   [
-    'one of which the store is certain that it had no effect',
-    { code: 'ERR_LOCK_STORE', outcome: 'not-applied', cause: down.error },
-    async (setup) => {
-      const error = new LockStoreError('No connection', { outcome: 'not-applied', cause: down.error });
-      setup.store.next('acquire', { kind: 'rejected', error });
-      return (await acquired(setup)).error;
-    },
-  ],
-  [
     'one to which the store does not answer',
     { code: 'ERR_LOCK_STORE', outcome: 'unknown' },
     async (setup) => {
@@ -268,59 +252,12 @@ const failures: [what: string, is: object, fail: (setup: Setup) => Promise<unkno
     },
   ],
   [
-    'a release on which the store fails',
-    { code: 'ERR_LOCK_STORE', cause: down.error },
-    async (setup) => {
-      const hold = await taken(setup);
-      setup.store.always('release', down);
-      const outcome = outcomeOf(hold.release());
-      await setup.clock.advance(5_000);
-      return outcome.error;
-    },
-  ],
-  [
-    'an extension to which the store does not answer',
-    { code: 'ERR_LOCK_STORE', outcome: 'unknown' },
-    async (setup) => {
-      const hold = await taken(setup);
-      setup.store.next('renew', { kind: 'lostCall' });
-      const outcome = outcomeOf(hold.extend(60_000));
-      await setup.clock.advance(2_000);
-      return outcome.error;
-    },
-  ],
-  [
-    'a look at a key on which the store fails',
-    { code: 'ERR_LOCK_STORE', cause: down.error },
-    async (setup) => {
-      setup.store.next('inspect', down);
-      return failed(jobOf(setup).in(() => getLock(key, { category }).inspect()));
-    },
-  ],
-  [
-    'a forced release on which the store fails',
-    { code: 'ERR_LOCK_STORE', cause: down.error },
-    async (setup) => {
-      await taken(setup);
-      setup.store.next('forceRelease', down);
-      return failed(jobOf(setup).in(() => getLock(key, { category }).forceRelease()));
-    },
-  ],
-  [
     'a hold whose lease ended',
     { code: 'ERR_LOCK_LOST', fence: expect.any(Number) },
     async (setup) => {
       const hold = await taken(setup, short);
       setup.clock.skip(1_000);
       return thrown(() => hold.assertHeld());
-    },
-  ],
-  [
-    'a hold that has less left than it is asked for',
-    { code: 'ERR_LOCK_LOST', fence: expect.any(Number) },
-    async (setup) => {
-      const hold = await taken(setup);
-      return thrown(() => hold.assertHeld(60_000));
     },
   ],
   [
@@ -334,31 +271,12 @@ const failures: [what: string, is: object, fail: (setup: Setup) => Promise<unkno
     },
   ],
   [
-    'a hold that is older than its limit',
-    { code: 'ERR_LOCK_LOST', fence: expect.any(Number) },
-    async (setup) => {
-      const hold = await taken(setup, { leaseMs: 1_000, maxHoldMs: 1_500 });
-      await setup.clock.advance(2_000);
-      return hold.signal.reason;
-    },
-  ],
-  [
     'a hold that was taken by force',
     { code: 'ERR_LOCK_LOST', fence: expect.any(Number) },
     async (setup) => {
       const hold = await taken(setup);
       await jobOf(setup).in(() => getLock(key, { category }).forceRelease());
       await setup.clock.settle();
-      return hold.signal.reason;
-    },
-  ],
-  [
-    'a hold that is left when its Locks is closed',
-    { code: 'ERR_LOCK_LOST', fence: expect.any(Number) },
-    async (setup) => {
-      const hold = await taken(setup);
-      void setup.locks.close({ drainMs: 0 });
-      await setup.clock.advance(10);
       return hold.signal.reason;
     },
   ],
@@ -400,15 +318,6 @@ const failures: [what: string, is: object, fail: (setup: Setup) => Promise<unkno
       const hold = await taken(setup);
       await hold.release();
       return thrown(() => hold.assertHeld());
-    },
-  ],
-  [
-    'work that comes too late to keep a hold',
-    { code: 'ERR_LOCK_NOT_HELD' },
-    async (setup) => {
-      const hold = await taken(setup);
-      await hold.release();
-      return thrown(() => hold.waitUntil(Promise.resolve()));
     },
   ],
   [

@@ -1,12 +1,9 @@
-import { setImmediate as turn } from 'node:timers/promises';
 import {
   type AcquireOptions,
   getLock,
   LockConfigError,
   Locked,
   LockKeyError,
-  LockLostError,
-  LockScopeError,
   LockTimeoutError,
   lock,
   type MethodKey,
@@ -92,78 +89,6 @@ describe('A locked method', () => {
     expect(await store.remains()).toEqual([]);
   });
 
-  it('A locked method waits for the key, and never begins before it has it', async () => {
-    const setup = setUp();
-    const holder = await setup.job().in(() => lock.acquire('a'));
-    const outcome = await setup.clock.settled(outcomeOf(setup.job().in(() => new Orders().byArgument('a'))));
-    expect(outcome.state).toBe('pending');
-    await holder.release();
-    await outcome.settled;
-    expect(outcome.value).toEqual([1]);
-  });
-
-  it('A locked method re-enters below a caller that holds the key, and leaves it the key', async () => {
-    const { job, store } = setUp();
-    await job().in(() =>
-      lock.run('a', async (hold) => {
-        const calls = store.calls.length;
-        expect(await new Orders().byArgument('a')).toEqual([2]);
-        expect(store.calls).toHaveLength(calls);
-        expect(hold.isHeld()).toBe(true);
-      }),
-    );
-  });
-
-  it('A locked method takes each key of a list once, in one order whatever the order of the list', async () => {
-    const setup = setUp();
-    const granted = setup.events('granted');
-    const twice = () => expect(counts('a', 'b', '7')).toEqual([1, 1, 1]);
-    await setup.job().in(() => new Orders().all(['b', '7', 'a', 'b'], twice));
-    await setup.job().in(() => new Orders().all(['a', 'b', '7'], twice));
-    expect(granted.map(({ key }) => key)).toEqual(['7', 'a', 'b', '7', 'a', 'b']);
-  });
-
-  it('A locked method holds no key of a list if it does not get all of them', async () => {
-    const setup = setUp();
-    const holder = await setup.job().in(() => lock.acquire('b'));
-    const begun = jest.fn();
-    const outcome = outcomeOf(setup.job().in(() => new Orders().all(['a', 'b', 'c'], begun)));
-    await setup.clock.advance(15_000);
-    expect(outcome.error).toBeInstanceOf(LockTimeoutError);
-    expect(begun).not.toHaveBeenCalled();
-    expect([await isFree(setup, 'a'), await isFree(setup, 'c')]).toEqual([true, true]);
-    await holder.release();
-  });
-
-  it.each<[string, readonly (string | undefined)[]]>([
-    ['an empty list', []],
-    ['a list with a missing key', ['a', undefined]],
-    ['a list with an empty key', ['a', '']],
-  ])('A locked method rejects if its key is %s, without a store call', async (_, keys) => {
-    const { job, store } = setUp();
-    const begun = jest.fn();
-    await job().in(() => expect(new Orders().all(keys, begun)).rejects.toThrow(LockKeyError));
-    expect(begun).not.toHaveBeenCalled();
-    expect(store.calls).toEqual([]);
-  });
-
-  it.each([undefined, null, '', Number.NaN, {}, Symbol('a'), new Set(['a']), true])(
-    'A locked method rejects with LockKeyError if its key function returns %p',
-    async (key) => {
-      const begun = jest.fn();
-      class Odd {
-        @Locked((() => key) as () => string)
-        async method(): Promise<void> {
-          begun();
-        }
-      }
-      const { job, store } = setUp();
-      await job().in(() => expect(new Odd().method()).rejects.toThrow(LockKeyError));
-      expect(begun).not.toHaveBeenCalled();
-      expect(store.calls).toEqual([]);
-    },
-  );
-
   it('A locked method rejects, and never throws, with what its key function throws', async () => {
     const error = new Error('no key');
     const keys: MethodKey<unknown, []>[] = [
@@ -185,13 +110,6 @@ describe('A locked method', () => {
     expect(store.calls).toEqual([]);
   });
 
-  it('A locked method rejects outside of a scope', async () => {
-    setUp();
-    await expect(new Orders().constant()).rejects.toThrow(LockScopeError);
-    await expect(new Orders().byArgument('a')).rejects.toThrow(LockScopeError);
-    await expect(new Orders().all(['a'])).rejects.toThrow(LockScopeError);
-  });
-
   it('A locked method passes its object, its arguments and its result through unchanged', async () => {
     const result = { of: 'the method' };
     const seen: unknown[] = [];
@@ -211,60 +129,6 @@ describe('A locked method', () => {
     expect(await job().in(() => recorder.method(...args))).toBe(result);
     expect(seen).toHaveLength(8);
     for (const [index, value] of [recorder, ...args, recorder, ...args].entries()) expect(seen[index]).toBe(value);
-  });
-
-  it.each([new Error('method'), 'a string', undefined, 0])(
-    'A locked method rejects with what it throws, unchanged, and releases the key: %p',
-    async (thrown) => {
-      class Failing {
-        @Locked('a')
-        async rejecting(): Promise<void> {
-          throw thrown;
-        }
-
-        @Locked('a')
-        throwing(): Promise<void> {
-          throw thrown;
-        }
-
-        @Locked(() => ['a', 'b'])
-        async ofList(): Promise<void> {
-          throw thrown;
-        }
-      }
-      const { job, store } = setUp();
-      const failing = new Failing();
-      for (const call of [() => failing.rejecting(), () => failing.throwing(), () => failing.ofList()]) {
-        const outcome = outcomeOf(job().in(call));
-        await outcome.settled;
-        expect(outcome.state).toBe('rejected');
-        expect(outcome.error).toBe(thrown);
-        expect(await store.remains()).toEqual([]);
-      }
-    },
-  );
-
-  it('A locked method rejects if its hold was lost though it succeeded, with its result in the error', async () => {
-    const setup = setUp();
-    const { clock, job } = setup;
-    class Slow {
-      @Locked('a', { leaseMs: 1_000, renew: false })
-      async one(): Promise<number> {
-        await clock.advance(2_000);
-        return 42;
-      }
-
-      @Locked(() => ['a', 'b'], { leaseMs: 1_000, renew: false })
-      async two(): Promise<number> {
-        return this.one();
-      }
-    }
-    for (const call of [() => new Slow().one(), () => new Slow().two()]) {
-      const outcome = outcomeOf(job().in(call));
-      await outcome.settled;
-      expect(outcome.error).toBeInstanceOf(LockLostError);
-      expect(outcome.error).toMatchObject({ value: 42 });
-    }
   });
 
   it('A locked method holds the key in its category, with its other options', async () => {
@@ -293,21 +157,6 @@ describe('A locked method', () => {
         category: 'orders',
       }),
     );
-  });
-
-  it('excludes the branches of one request from each other with `reentrant: false`', async () => {
-    const { job } = setUp();
-    let inside = 0;
-    class Alone {
-      @Locked('a', { reentrant: false })
-      async method(): Promise<number> {
-        inside += 1;
-        await turn();
-        return inside--;
-      }
-    }
-    const alone = new Alone();
-    expect(await job().in(() => Promise.all([alone.method(), alone.method(), alone.method()]))).toEqual([1, 1, 1]);
   });
 
   it('A locked method is inherited, overridden and called by `super` like any other', async () => {

@@ -174,32 +174,6 @@ describe('Who may re-enter', () => {
     await inJob(() => lock.acquire('key'));
     await expect(inJob(() => lock.acquire('key', { reentrant: 'request' }))).rejects.toThrow(LockConfigError);
   });
-
-  it('reentrant false: nobody, so that branches of one request exclude each other', async () => {
-    const { job, clock } = setUp();
-    const { in: inJob } = job();
-    let inside = 0;
-    let most = 0;
-    const branch = () =>
-      inJob(() =>
-        lock.run(
-          'key',
-          async () => {
-            inside += 1;
-            most = Math.max(most, inside);
-            await clock.settle();
-            inside -= 1;
-          },
-          { reentrant: false },
-        ),
-      );
-    await Promise.all([branch(), branch(), branch()]);
-    expect(most).toBe(1);
-    const hold = await inJob(() => lock.acquire('key', { reentrant: false }));
-    expect(await inJob(() => lock.tryAcquire('key'))).toBeNull();
-    expect(await inJob(() => lock.tryAcquire('key', { reentrant: false }))).toBeNull();
-    await hold.release();
-  });
 });
 
 describe('The default of a `Locks` for `reentrant`', () => {

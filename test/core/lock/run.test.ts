@@ -3,7 +3,6 @@ import {
   getLock,
   type Hold,
   LockConfigError,
-  LockLostError,
   LockStoreError,
   lock,
   runInTrace,
@@ -87,18 +86,6 @@ describe('lock.run', () => {
     expect(outcome.error).toEqual(new Error('routine'));
   });
 
-  it('run nests: the inner one re-enters, and the outer one still holds after it', async () => {
-    const { job, store } = setUp();
-    await job().in(() =>
-      lock.run('key', async (outer) => {
-        const calls = store.calls.length;
-        await lock.run('key', (inner) => expect(inner.fence).toBe(outer.fence));
-        expect(store.calls).toHaveLength(calls);
-        expect(outer.isHeld()).toBe(true);
-      }),
-    );
-  });
-
   it('run works if its routine has released the hold', async () => {
     const { job } = setUp();
     expect(
@@ -128,14 +115,6 @@ describe('A store that does not reply to the release of a run', () => {
       expect(bad).toMatchObject({ state: 'rejected', error: new Error('routine') });
     },
   );
-
-  it('A store that does not reply to the release delays the result no longer than storeTimeoutMs', async () => {
-    const { job, store, clock } = setUp({ storeTimeoutMs: 500 });
-    store.always('release', { kind: 'lostCall' });
-    const outcome = outcomeOf(job().in(() => lock.run('key', () => 'value')));
-    await clock.advance(500);
-    expect(outcome.value).toBe('value');
-  });
 });
 
 describe('A hold that was lost while its routine ran', () => {
@@ -155,8 +134,7 @@ describe('A hold that was lost while its routine ran', () => {
       await setup.clock.advance(1_000);
       return { id: 7 };
     });
-    expect(error).toBeInstanceOf(LockLostError);
-    expect(error).toMatchObject({ key: 'key', fence: hold?.fence, value: { id: 7 } });
+    expect(error).toMatchObject({ code: 'ERR_LOCK_LOST', key: 'key', fence: hold?.fence, value: { id: 7 } });
     // The signal's reason says the same: as a cause, it would be logged twice.
     expect(error).toMatchObject({ message: hold?.signal.reason.message });
     expect(error).not.toHaveProperty('cause');
@@ -171,8 +149,7 @@ describe('A hold that was lost while its routine ran', () => {
       await lose(setup);
       return 'value';
     });
-    expect(error).toBeInstanceOf(LockLostError);
-    expect(error).toMatchObject({ value: 'value' });
+    expect(error).toMatchObject({ code: 'ERR_LOCK_LOST', value: 'value' });
   });
 
   it('A loss of a run that outlived its scope is a LockLostError, too, and ends the scope', async () => {
@@ -196,8 +173,7 @@ describe('A hold that was lost while its routine ran', () => {
     expect(trace?.hasEnded).toBe(false);
     finish('value');
     await clock.settle();
-    expect(outcome.error).toBeInstanceOf(LockLostError);
-    expect(outcome.error).toMatchObject({ value: 'value' });
+    expect(outcome.error).toMatchObject({ code: 'ERR_LOCK_LOST', value: 'value' });
     expect(trace?.hasEnded).toBe(true);
   });
 
@@ -216,8 +192,7 @@ describe('A hold that was lost while its routine ran', () => {
       await setup.clock.advance(1_000);
       hold.assertHeld();
     });
-    expect(error).toBeInstanceOf(LockLostError);
-    expect(error).toMatchObject({ value: undefined });
+    expect(error).toMatchObject({ code: 'ERR_LOCK_LOST', value: undefined });
   });
 
   it('A loss in a nested run is a loss for the outer run, too', async () => {

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { getLock, LockKeyError } from '../../../src/core/index.ts';
+import { LockKeyError } from '../../../src/core/index.ts';
 import { lockName } from '../../../src/core/model/key.ts';
 
 const idOf = (key: unknown, category?: string): string => lockName(key, category).id;
@@ -91,25 +91,6 @@ describe('A key', () => {
     expect(idOf('x'.repeat(257))).not.toBe(idOf('x'.repeat(258)));
   });
 
-  it.each([
-    ['undefined', undefined],
-    ['null', null],
-    ['an empty string', ''],
-    ['NaN', Number.NaN],
-    ['Infinity', Number.POSITIVE_INFINITY],
-    ['an object', {}],
-    ['an object with toString', { toString: () => 'key' }],
-    ['an array', ['a']],
-    ['a symbol', Symbol('a')],
-    ['a boolean', true],
-    ['a function', () => 'a'],
-    ['a String object', new String('a')],
-    ['a date', new Date(0)],
-  ])('A key is refused as %s', (_, key) => {
-    expect(() => lockName(key)).toThrow(LockKeyError);
-    expect(() => lockName(key, 'category')).toThrow(/^Expected the lock key to be a /);
-  });
-
   it('An array where one key is expected is refused by a message that names what takes several', () => {
     expect(() => lockName(['a', 'b'])).toThrow(
       new LockKeyError(
@@ -126,10 +107,6 @@ describe('A key', () => {
     expect(() => lockName(key)).toThrow(
       new LockKeyError(`Expected the lock key to be 4096 bytes at most, got ${bytes}`),
     );
-  });
-
-  it.each([undefined, null, '', Number.NaN, {}])('%p is refused by getLock at once', (key) => {
-    expect(() => getLock(key as string)).toThrow(LockKeyError);
   });
 });
 

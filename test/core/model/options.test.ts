@@ -20,8 +20,6 @@ function build(options: unknown): Locks {
 const storeWords = 'a lock store with its methods and `capabilities`, such as a `RedisStore`';
 const trustWords = "'internal', 'all', 'none', a function of the request, or `{ secrets, audience }`";
 
-const takenByLocks = locksTable.flatMap(([name, , taken]) => taken.map((value) => ({ name, value })));
-
 describe('createLocks', () => {
   it.each(locksTable)('createLocks refuses each invalid value of %s that is not %s', async (name, expected, taken) => {
     const refused = odd.filter(([value]) => !isAmong(taken, value));
@@ -34,10 +32,6 @@ describe('createLocks', () => {
         expect(() => build({ [name]: value })).toThrow(LockConfigError);
       },
     );
-  });
-
-  it.each(takenByLocks)('createLocks accepts $name: $value', ({ name, value }) => {
-    expect(build({ [name]: value }).settings).toMatchObject({ [name]: value });
   });
 
   it.each([

@@ -82,6 +82,18 @@ describe('close', () => {
     await closed.settled;
   });
 
+  it('close waits for the reply of an acquire, and releases what it was granted', async () => {
+    const { job, locks, clock, store } = setUp();
+    const open = store.gate('acquire');
+    const coming = outcomeOf(job().in(() => lock.tryAcquire('key')));
+    const closed = await clock.settled(outcomeOf(locks.close()));
+    expect(closed.state).toBe('pending');
+    open();
+    await clock.settle();
+    expect([closed.state, coming.error]).toEqual(['fulfilled', expect.any(LocksClosedError)]);
+    expect(await store.remains()).toEqual([]);
+  });
+
   it('close declares lost what is still held after drainMs, and releases it', async () => {
     const { job, locks, clock, store, events } = setUp();
     const lost = events('lost');
@@ -127,17 +139,19 @@ describe('close', () => {
   });
 
   it.each([
+    ['an acquire', 'acquire', { kind: 'lostCall' }],
     ['a release', 'release', { kind: 'lostCall' }],
     ['a release, at once', 'release', { kind: 'rejected', error: new Error('down') }],
     ['its stream', 'subscribe', { kind: 'lostCall' }],
   ] as const)('close ends although the store never answers %s', async (_, operation, fault) => {
     const { job, locks, clock, store } = setUp();
     store.always(operation, fault);
-    outcomeOf(job().in(() => lock.acquire('key')));
+    const acquire = outcomeOf(job().in(() => lock.acquire('key')));
     await clock.advance(1_000);
     const closed = outcomeOf(locks.close({ drainMs: 100 }));
     await clock.advance(100 + 2 * 2_000);
     expect(closed.state).toBe('fulfilled');
+    expect(acquire.state).not.toBe('pending');
   });
 
   it('close leaves no timer of a search for deadlocks that goes on', async () => {

@@ -1,12 +1,4 @@
-import {
-  type BatchHold,
-  getLock,
-  type Hold,
-  LockConfigError,
-  LockKeyError,
-  LockLostError,
-  lock,
-} from '../../../src/core/index.ts';
+import { getLock, LockConfigError, LockKeyError, LockLostError, lock } from '../../../src/core/index.ts';
 import { coreTests, outcomeOf } from '../../support/stores/set-up.ts';
 
 const setUp = coreTests();
@@ -29,24 +21,6 @@ describe('A forced release', () => {
     expect(lost).toHaveLength(1);
     expect(await store.remains()).toEqual([]);
   });
-
-  it.each<[string, () => Promise<Hold | BatchHold | null>]>([
-    ['a try', () => lock.tryAcquire('key')],
-    ['a batch', () => lock.acquireAll(['key', 'other'])],
-    ['an acquire that does not wait', () => lock.acquire('key', { waitMs: 0 })],
-  ])(
-    'A forced release is told at once to the holder by %s, in whose process nobody ever waited',
-    async (_, acquire) => {
-      const { job, clock, sibling } = setUp();
-      const hold = await job().in(acquire);
-      await clock.settle();
-      await sibling()
-        .job()
-        .in(() => getLock('key').forceRelease());
-      await clock.settle();
-      expect(hold?.isHeld()).toBe(false);
-    },
-  );
 
   it.each([
     ['', {}],

@@ -1,4 +1,4 @@
-import { LockLimitError, LockTimeoutError, lock } from '../../../src/core/index.ts';
+import { LockTimeoutError, lock } from '../../../src/core/index.ts';
 import { coreTests, outcomeOf, queued, type Setup, taken } from '../../support/stores/set-up.ts';
 
 const setUp = coreTests();
@@ -294,20 +294,5 @@ describe('When to try again', () => {
     await setup.clock.advance(9_000);
     expect(together.map(({ state }) => state)).toEqual(['fulfilled', 'fulfilled']);
     expect(last.error).toMatchObject({ retryAfterMs: 9_000 });
-  });
-
-  it('Retry-After counts those turns also for an acquire that finds the queue full', async () => {
-    const setup = setUp({ pollMs: 60_000, maxWaitersPerKey: 2 });
-    const holder = await taken(setup);
-    await queued(setup);
-    await queued(setup, { waitMs: 60_000 });
-    await setup.clock.advance(1_000);
-    await holder.release();
-    await setup.clock.settle();
-    await queued(setup);
-    const refused = await queued(setup);
-    expect(refused.error).toBeInstanceOf(LockLimitError);
-    // One turn in a second; the holder's, and two who wait.
-    expect(refused.error).toMatchObject({ retryAfterMs: 3_000 });
   });
 });

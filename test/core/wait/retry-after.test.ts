@@ -1,4 +1,4 @@
-import { type LockLimitError, type LockTimeoutError, lock } from '../../../src/core/index.ts';
+import type { LockLimitError, LockTimeoutError } from '../../../src/core/index.ts';
 import { QueueProgress, retryAfterMs } from '../../../src/core/wait/retry-after.ts';
 import { coreTests, queued, taken } from '../../support/stores/set-up.ts';
 
@@ -33,21 +33,6 @@ describe('retryAfterMs', () => {
       expect(first).toBeGreaterThanOrEqual(14_500);
       expect(first).toBeLessThanOrEqual(16_000);
       expect(second).toBe(2 * first);
-    });
-
-    it('Retry-After follows the turns that ended during the wait', async () => {
-      const setup = setUp();
-      const holder = await taken(setup);
-      const [first, second] = [await queued(setup), await queued(setup)];
-      const last = await queued(setup, { waitMs: 9_000 });
-      await setup.clock.advance(2_000);
-      await holder.release();
-      await setup.clock.advance(2_000);
-      await first.value?.release();
-      await setup.clock.advance(5_000);
-      expect(second.state).toBe('fulfilled');
-      // Two turns in nine seconds, and nobody before it but the holder.
-      expect(last.error).toMatchObject({ retryAfterMs: 4_500, headers: { 'Retry-After': '5' } });
     });
 
     it('Retry-After also follows the turns of other processes, which polls report', async () => {
@@ -118,13 +103,6 @@ describe('retryAfterMs', () => {
     const [first, second] = waiters.map(({ error }) => (error as LockTimeoutError).retryAfterMs) as [number, number];
     expect(first).toBe(4_000);
     expect(second).toBe(8_000);
-  });
-
-  it('Retry-After is a second if a scope re-entered too often', async () => {
-    const setup = setUp({ maxReentry: 1 });
-    const job = setup.job();
-    await job.in(() => lock.acquire('key'));
-    await expect((async () => job.in(() => lock.acquire('key')))()).rejects.toMatchObject({ retryAfterMs: 1_000 });
   });
 });
 
