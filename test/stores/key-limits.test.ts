@@ -1,21 +1,11 @@
 import { Redis } from 'ioredis';
-import {
-  createLocks,
-  getLock,
-  type LockError,
-  type LockKey,
-  type Locks,
-  lock,
-  MemoryStore,
-  runInTrace,
-} from '../../src/core/index.ts';
+import { createLocks, getLock, type LockKey, type Locks, lock, MemoryStore, runInTrace } from '../../src/core/index.ts';
 import type { LockStore } from '../../src/core/model/store.ts';
 import { RedisStore } from '../../src/stores/redis/redis-store.ts';
 import { gate } from '../support/gate.ts';
 import { pathOf } from '../support/path-of.ts';
 import { type RedisServer, startRedis } from '../support/redis/server.ts';
 import { everyRow } from '../support/rows.ts';
-import { until } from '../support/until.ts';
 
 /** Each of them is another lock. */
 const keys: readonly LockKey[] = [
@@ -216,50 +206,5 @@ describe.each([memory(), redis()])('A key on $name', (backend) => {
       ),
     );
     expect(await Promise.all(held)).toEqual(pairs.map((_, index) => [true, [`trace-${index}`], 0]));
-  });
-
-  it('Exactly maxWaitersPerKey may wait for a key, over two processes, and one more when one has left', async () => {
-    const limited = [1, 2].map(() => createLocks({ store: connect(), maxWaitersPerKey: 3 })) as [Locks, Locks];
-    created.push(...limited);
-    let waiters = 0;
-    const wait = (locks: Locks, signal?: AbortSignal) => {
-      const queued = new Promise<string>((resolve) => locks.on('waiting', () => resolve('waiting')));
-      const acquired = runInTrace(() => lock.run('key', () => 'held', { signal }), {
-        locks,
-        traceId: `waiter-${++waiters}`,
-      });
-      return Promise.race([queued, acquired]).catch((error: LockError) => error.code);
-    };
-    const leaving = new AbortController();
-    await runInTrace(
-      () =>
-        lock.run('key', async () => {
-          const [a, b] = limited;
-          const first = [await wait(a), await wait(b, leaving.signal), await wait(a)];
-          expect(first).toEqual(['waiting', 'waiting', 'waiting']);
-          expect([await wait(a), await wait(b)]).toEqual(['ERR_LOCK_LIMIT', 'ERR_LOCK_LIMIT']);
-          leaving.abort();
-          await until(async () => (await getLock('key').inspect()).waiters.length === 2);
-          expect([await wait(b), await wait(a)]).toEqual(['waiting', 'ERR_LOCK_LIMIT']);
-        }),
-      { locks: one },
-    );
-  });
-
-  it.each<[LockKey, LockKey]>([
-    [42, '42'],
-    [42n, '42'],
-    [-0, 0],
-    [1e21, '1e+21'],
-    [0.1, '0.1'],
-  ])('%p is the same key as %p', async (a, b) => {
-    await runInTrace(
-      () =>
-        lock.run(a, async () => {
-          expect(await runInTrace(() => lock.tryAcquire(b), { traceId: 'another' })).toBeNull();
-          expect(getLock(b).holdCount()).toBe(1);
-        }),
-      { locks: one },
-    );
   });
 });
