@@ -249,19 +249,6 @@ describe('RedisCas', () => {
     jest.restoreAllMocks();
   });
 
-  it('RedisCas neither changes nor closes the client, and keeps no key but the record', async () => {
-    const before = Object.entries(client.options);
-    const store = new CasStore({ adapter });
-    stage.store = store;
-    const line = stage.deafProcess().line();
-    await line.hold();
-    await line.release(ttlMs);
-    expect(Object.entries(client.options)).toEqual(before);
-    expect(client.eventNames()).toEqual(stage.client.eventNames());
-    expect(await stage.client.keys('*')).toEqual(['reenlock:order:42']);
-    expect(await client.ping()).toBe('PONG');
-  });
-
   it('RedisCas warns of a server that may evict records', async () => {
     expect(await adapter.warning()).toBeUndefined();
     await stage.client.config('SET', 'maxmemory-policy', 'allkeys-lru');

@@ -114,36 +114,6 @@ describe('The channel of PostgresStore', () => {
     expect(stream.messages).toEqual([]);
   });
 
-  it('Each process gets its own messages, and a malformed message is ignored', async () => {
-    const [one, two] = [new Stream(), new Stream()];
-    const names = [name(), name()] as const;
-    const ends = [await stage.store.subscribe(names[0], one.listen), await stage.store.subscribe(names[1], two.listen)];
-    await one.next('resubscribed');
-    for (const text of ['', 'hello', 'granted', 'unknown hold-1 1 2', 'proof', 'lost hold-1'])
-      await notify(names[0], text);
-    expect(await one.next('lost')).toEqual({ kind: 'lost', holdId: 'hold-1' });
-    await notify(names[1], 'lost hold-2');
-    expect(await two.next('lost')).toEqual({ kind: 'lost', holdId: 'hold-2' });
-    expect([one.messages, two.messages]).toEqual([[], []]);
-    for (const end of ends) await end();
-  });
-
-  it('The channel reconnects when the server ended its connection, and reports both', async () => {
-    const stream = new Stream();
-    const process = name();
-    const unsubscribe = await stage.store.subscribe(process, stream.listen);
-    await stream.next('resubscribed');
-    for (const round of [1, 2]) {
-      await stage.endListeners();
-      expect(await stream.next('fault')).toMatchObject({ error: { code: '57P01' } });
-      await stream.next('resubscribed');
-      await notify(process, `lost hold-${round}`);
-      expect(await stream.next('lost')).toEqual({ kind: 'lost', holdId: `hold-${round}` });
-    }
-    await unsubscribe();
-    await isGone();
-  });
-
   it('The channel reconnects when the server was restarted, however long that took', async () => {
     const stream = new Stream();
     const process = name();

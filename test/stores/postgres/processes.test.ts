@@ -41,20 +41,6 @@ describe('A process on PostgreSQL', () => {
     expect(entered).toEqual(['long', 'short']);
   });
 
-  it('A process with the longest instance name learns at once that its lock was taken away', async () => {
-    const [short, long] = [locksOf('a'), locksOf(longest)];
-    await runInTrace(
-      async () => {
-        const hold = await lock.acquire('order:42');
-        const lost = new Promise<void>((resolve) => hold.signal.addEventListener('abort', () => resolve()));
-        expect(await short.forceRelease('order:42', { fence: hold.fence })).toBe(true);
-        await lost;
-        expect(hold.isHeld()).toBe(false);
-      },
-      { locks: long },
-    );
-  });
-
   it('A process that is gone is found to be gone, also if many releases ask about it at the same moment', async () => {
     const pool = stage.connect({ max: 8, options: '-c search_path=reenlock' });
     const ask = 'SELECT FROM generate_series(1, 2000) WHERE is_listening($1)';

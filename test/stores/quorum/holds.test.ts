@@ -109,16 +109,6 @@ describe('A release on a quorum', () => {
     expect(await stage.copies()).toBe(3);
   });
 
-  it('A release without replies of a quorum is not tried again at a node that has not replied yet either', async () => {
-    const { stage, line } = await held();
-    for (const node of stage.nodes.slice(0, 2)) node.always('release', down);
-    stage.nodes[2]!.next('release', dead);
-    const outcome = outcomeOf(line.release());
-    await stage.clock.advance(nodeTimeoutMs);
-    expect(outcome.state).toBe('rejected');
-    expect(stage.clock.timerCount).toBe(0);
-  });
-
   it('A release is tried again after pauses that double, up to ten seconds, and once if it is called twice', async () => {
     const stage = new QuorumStage(3);
     stage.clock.nextJitter = 0.1;

@@ -132,21 +132,6 @@ describe('The channel of RedisStore', () => {
     expect(stream.messages).toEqual([]);
   });
 
-  it('Each process gets its own messages, and a malformed message is ignored', async () => {
-    const [one, two] = [new Stream(), new Stream()];
-    const names = [name(), name()] as const;
-    const ends = [await stage.store.subscribe(names[0], one.listen), await stage.store.subscribe(names[1], two.listen)];
-    await one.next('resubscribed');
-    for (const text of ['', 'hello', 'granted', 'unknown hold-1 1 2', 'lost hold-1']) {
-      await stage.client.publish(`reenlock:grants:${names[0]}`, text);
-    }
-    expect(await one.next('lost')).toEqual({ kind: 'lost', holdId: 'hold-1' });
-    await stage.client.publish(`reenlock:grants:${names[1]}`, 'lost hold-2');
-    expect(await two.next('lost')).toEqual({ kind: 'lost', holdId: 'hold-2' });
-    expect(one.messages).toEqual([]);
-    for (const end of ends) await end();
-  });
-
   it('The channel reconnects when the server was restarted, after it reported the fault', async () => {
     const stream = new Stream();
     const process = name();
