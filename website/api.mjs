@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { Application } from 'typedoc';
+import { Application, Comment } from 'typedoc';
 
 const root = dirname(import.meta.dirname);
 
@@ -27,6 +27,7 @@ export async function writeReference(folder) {
     hidePageHeader: true,
     sanitizeComments: true,
     useCodeBlocks: true,
+    expandParameters: true,
     logLevel: 'Warn',
     validation: { invalidLink: true, notExported: false },
     treatWarningsAsErrors: true,
@@ -36,9 +37,25 @@ export async function writeReference(folder) {
     throw new Error('Expected all entry points of package.json to be read: typedoc says why not');
   const named = entries.map((entry) => ({ ...entry, displayName: subpaths.get(entry.sourceFile.fileName) }));
   const project = application.converter.convert(named);
+  for (const module of project.children) module.comment = commentOf(named, module.name);
   await application.generateOutputs(project);
   if (application.logger.hasErrors() || application.logger.hasWarnings())
     throw new Error('typedoc has warnings: see above');
+  for (const name of readdirSync(folder, { recursive: true }))
+    if (name.endsWith('index.md')) shorten(join(folder, name));
+}
+
+/** What the first comment of an entry point says, without the name that its users import. */
+function commentOf(entries, name) {
+  const { sourceFile } = entries.find(({ displayName }) => displayName === name);
+  const [, text] = /^\/\*\* (.*) \*\/$/m.exec(sourceFile.text);
+  return new Comment([{ kind: 'text', text: text.replace(`: \`${name}\``, '') }]);
+}
+
+/** Leaves the first sentence of each description in a list of names: the name's own page has all of them. */
+function shorten(file) {
+  const rows = /^(\| \[.+?\]\(.+?\) \| .+?[.!?]) .*\|$/gm;
+  writeFileSync(file, readFileSync(file, 'utf8').replace(rows, '$1 |'));
 }
 
 /** The source behind the types of a subpath, and what users import. */

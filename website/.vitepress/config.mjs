@@ -3,6 +3,7 @@ import { dirname, join, normalize } from 'node:path';
 import { defineConfig } from 'vitepress';
 import llmstxt from 'vitepress-plugin-llms';
 import { slug } from '../slug.mjs';
+import { labelCells } from '../tables.mjs';
 
 const read = (path) => JSON.parse(readFileSync(join(import.meta.dirname, path), 'utf8'));
 const { description, exports, repository, version } = read('../../package.json');
@@ -17,7 +18,12 @@ export default defineConfig({
   head: [['link', { rel: 'icon', type: 'image/svg+xml', href: '/logo.svg' }]],
   markdown: {
     anchor: { slugify: slug },
-    config: (markdown) => markdown.core.ruler.push('repository-links', unlinkRepository),
+    // Their comments and keywords are dark enough to read.
+    theme: { light: 'github-light-high-contrast', dark: 'github-dark-default' },
+    config: ({ core }) => {
+      core.ruler.push('repository-links', unlinkRepository);
+      core.ruler.push('cell-labels', labelCells);
+    },
   },
   vite: { plugins: [llmstxt({ domain: '' })] },
   themeConfig: {
@@ -31,7 +37,12 @@ export default defineConfig({
     ...(repository && { socialLinks: [{ icon: 'github', link: repository.url.replace(/^git\+|\.git$/g, '') }] }),
     search: { provider: 'local', options: { miniSearch: { searchOptions: { boostDocument: guidesFirst } } } },
     outline: [2, 3],
-    sidebar: sidebar(),
+    sidebar: { '/': sidebar(false), '/reference/api/': sidebar(true) },
+  },
+  // The sidebar has no entry for each name of the API, so that its first page would be the next one.
+  transformPageData({ frontmatter, relativePath }) {
+    if (relativePath.startsWith('reference/api/'))
+      Object.assign(frontmatter, { prev: false, next: false, pageClass: 'api' });
   },
 });
 
@@ -41,7 +52,8 @@ function guidesFirst(page) {
   return page.includes('/reference/') ? 0.5 : 1;
 }
 
-function sidebar() {
+/** Below a name of the API, its group is open: the names are in no group of the sidebar. */
+function sidebar(isApi) {
   const groups = read('../outline.json').map(({ text, folder, pages }) => ({
     text,
     collapsed: true,
@@ -52,7 +64,7 @@ function sidebar() {
     text: join('reenlock', subpath),
     link: `/reference/api/${join('reenlock', subpath)}/`,
   }));
-  return [...groups, { text: 'API', collapsed: true, items: api }];
+  return [...groups, { text: 'API', collapsed: !isApi, items: api }];
 }
 
 /** Pages also lead to files of the repository, such as examples, which the site does not have: their names stay, as text. */
