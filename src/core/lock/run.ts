@@ -37,8 +37,12 @@ export async function runHeld<H extends ScopedHold | ScopedBatch, T>(
   const slot = hold.releaseSlot();
   if (slot !== undefined) await slot;
   try {
-    const released = releaseAfter(hold, value);
-    branch.end();
+    let released: MaybePromise<void>;
+    try {
+      released = releaseAfter(hold, value);
+    } finally {
+      branch.end();
+    }
     if (isPromise(released)) await released;
   } finally {
     settled();

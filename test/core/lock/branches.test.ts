@@ -1,4 +1,4 @@
-import { DeadlockError, LockLostError, lock, runInTrace, traceHeaders } from '../../../src/core/index.ts';
+import { DeadlockError, getLock, LockLostError, lock, runInTrace, traceHeaders } from '../../../src/core/index.ts';
 import { gate } from '../../support/gate.ts';
 import { coreTests, type Outcome, outcomeOf, type Setup } from '../../support/stores/set-up.ts';
 
@@ -109,6 +109,25 @@ describe('Branches of one request', () => {
     });
     await setup.clock.settle();
     expect(await setup.store.remains()).toEqual([]);
+  });
+
+  it.each([
+    ['its own', false],
+    ['that of the branch around it, which it re-entered', true],
+  ])('A hold passes to the branch around its own, also if that run has lost its lock: %s', async (_, isNested) => {
+    const setup = setUp();
+    const job = setup.job();
+    if (isNested) await job.in(() => lock.acquire('key'));
+    const run = (): Promise<void> =>
+      lock.run('key', async () => {
+        await lock.acquire('left');
+        await setup.locks.forceRelease('key');
+        await setup.clock.settle();
+      });
+    await expect(job.in(run)).rejects.toThrow(LockLostError);
+    const nested = outcomeOf(job.in(() => lock.run('left', async () => 'inside')));
+    await setup.clock.settle();
+    expect([job.in(() => getLock('left').isHeld()), nested.value]).toEqual([true, 'inside']);
   });
 
   it('Branches exclude each other within a hold that the store has not yet reported as passed on', async () => {
