@@ -33,11 +33,7 @@ describeExpress('Guards on a router', (framework, express) => {
   it('Two guards with different keys hold both until the response, and one waits while it holds the other', async () => {
     const [work, answer] = [gate(), gate()];
     const stage = await ServerStage.start(framework, (app, stage) => {
-      app.route('/b', lockOn('b'), async (call) => {
-        stage.note('b in');
-        await work;
-        call.send('b');
-      });
+      app.route('/b', lockOn('b'), stage.handler('b', work));
       app.route('/ab', lockOn('a'), lockOn('b'), async (call) => {
         stage.note('ab in');
         await answer;

@@ -19,19 +19,9 @@ describeFrameworks('A client that hangs up while it waits', (framework) => {
     const go = gate();
     const stage = await ServerStage.start(framework, options, (app, stage) =>
       app
-        .route('/first', lockOn('k'), async (call) => {
-          stage.note('first in');
-          await go;
-          call.send('first');
-        })
-        .route('/second', lockOn('outer'), lockOn('k'), (call) => {
-          stage.note('second in');
-          call.send('second');
-        })
-        .route('/third', lockOn('k'), (call) => {
-          stage.note('third in');
-          call.send('third');
-        }),
+        .route('/first', lockOn('k'), stage.handler('first', go))
+        .route('/second', lockOn('outer'), lockOn('k'), stage.handler('second'))
+        .route('/third', lockOn('k'), stage.handler('third')),
     );
     const first = stage.get('/first', 'first');
     await stage.until('first in');
@@ -147,17 +137,11 @@ describeFrameworks('A client that hangs up while it waits', (framework) => {
     async (how) => {
       const go = gate();
       const stage = await ServerStage.start(framework, (app, stage) =>
-        app
-          .route('/first', lockOn('b'), async (call) => {
-            stage.note('first in');
-            await go;
-            call.send('first');
-          })
-          .route(
-            '/both',
-            lockOn(() => ['a', 'b']),
-            () => stage.note('both in'),
-          ),
+        app.route('/first', lockOn('b'), stage.handler('first', go)).route(
+          '/both',
+          lockOn(() => ['a', 'b']),
+          () => stage.note('both in'),
+        ),
       );
       const first = stage.get('/first', 'first');
       await stage.until('first in');

@@ -50,11 +50,7 @@ describeFrameworks('A client that ends its side of the connection after its requ
         call.req.socket.once('end', () => stage.note('half closed'));
         return next();
       });
-      app.route('/first', lockOn('k'), async (call) => {
-        stage.note('first in');
-        await work;
-        call.send('first');
-      });
+      app.route('/first', lockOn('k'), stage.handler('first', work));
       app.route('/half', noteEnd, lockOn('k'), (call) => call.send('answer to half'));
     });
     const first = stage.get('/first', 'first');

@@ -22,10 +22,7 @@ async function contest(
       await work;
       stage.note(`first holds: ${getLock('k').isHeld()}`);
     });
-    app.route('/second', framework.lockOn('k'), (call) => {
-      stage.note('second in');
-      call.send('second');
-    });
+    app.route('/second', framework.lockOn('k'), stage.handler('second'));
   });
   const first = stage.get('/first', 'first');
   await stage.until('first in');
@@ -118,11 +115,7 @@ describe.each(matrix([koa3], () => [koa2()]))(
       const limit = gate();
       const work = gate();
       const stage = await ServerStage.start(framework, (app, stage) => {
-        app.route('/holder', framework.lockOn('k'), async (call) => {
-          stage.note('holder in');
-          await work;
-          call.send('holder');
-        });
+        app.route('/holder', framework.lockOn('k'), stage.handler('holder', work));
         const swallow = framework.middleware((_, next) => (next() as Promise<void>).catch(() => {}));
         app.route('/late', timeLimit(limit), swallow, framework.lockOn('k'), () => stage.note('late in'));
       });

@@ -62,10 +62,7 @@ describeFrameworks('Middleware before a guard', (framework) => {
             await known;
             return call.params.id;
           }),
-          (call) => {
-            stage.note('slow in');
-            call.send('slow');
-          },
+          stage.handler('slow'),
         )
         .route('/quick', lockOn('k'), async (call) => {
           stage.note('quick in');

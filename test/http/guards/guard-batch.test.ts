@@ -1,8 +1,7 @@
 import { systemClock } from '../../../src/core/base/clock.ts';
-import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { type Gate, gate } from '../../support/gate.ts';
 import { describeStyles, type Framework, type GuardOptions } from '../../support/http/frameworks.ts';
-import { ServerStage, type ServerStageOptions } from '../../support/http/server-stage.ts';
+import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { FakeStore } from '../../support/stores/fake-store.ts';
 
@@ -13,52 +12,6 @@ const largeBytes = 32 * 2 ** 20;
 
 describeStyles('A guard with a list of keys', (framework) => {
   afterEach(ServerStage.endAll);
-
-  it('A guard with a list of keys sends all acquires before the first reply', async () => {
-    const { stage, store } = await serving(framework);
-    const answer = store.gate('acquire');
-    const all = stage.get('/all', 'all');
-    await stage.until('granted all b');
-    expect(store.count('acquire')).toBe(3);
-    expect(stage.journal).not.toContain('all in');
-    answer();
-    expect((await all).body).toEqual(['a', 'b', 'c']);
-    expect(store.count('acquire')).toBe(3);
-  });
-
-  it('A guard with a list of keys keeps those before the first taken one, and waits for that one alone', async () => {
-    const { stage, go } = await serving(framework);
-    const first = stage.get('/b', 'first');
-    await stage.until('first in');
-    const all = stage.get('/all', 'all');
-    await stage.until('waiting all b');
-    await stage.free('c');
-    expect([await stage.holder('a'), await stage.waiters('b')]).toEqual(['all', ['all']]);
-    go.open();
-    expect([(await first).status, (await all).status]).toEqual([200, 200]);
-    stage.expectOrder('waiting all b', 'released first b', 'all in');
-  });
-
-  it('A guard with a list of keys waits waitMs in all, and then responds with 423', async () => {
-    const clock = new ManualClock();
-    const { stage, go, finish } = await serving(framework, { waitMs: 5_000 }, { clock });
-    const first = stage.get('/b', 'first');
-    await stage.until('first in');
-    const all = stage.get('/all', 'all');
-    await stage.until('waiting all b');
-    await clock.advance(4_000);
-    const later = stage.get('/c', 'later');
-    await stage.until('later in');
-    go.open();
-    expect((await first).status).toBe(200);
-    await stage.until('waiting all c');
-    await clock.advance(1_000);
-    expect((await all).status).toBe(423);
-    expect(stage.journal).not.toContain('all in');
-    await Promise.all([stage.free('a'), stage.free('b')]);
-    finish.open();
-    expect((await later).status).toBe(200);
-  });
 
   it('A guard whose client disconnects while its keys are acquired releases what is granted, and its handler never runs', async () => {
     const { stage, store } = await serving(framework);
@@ -106,20 +59,14 @@ interface Serving {
   readonly store: FakeStore;
   /** Opened, it ends the handler of `/b`. */
   readonly go: Gate;
-  /** Opened, it ends the handler of `/c`. */
-  readonly finish: Gate;
 }
 
-/** `/all` and `/large` guard three keys; `/b` holds one of them until a test says so, `/c` another. */
-async function serving(
-  framework: Framework,
-  guard: GuardOptions = {},
-  { clock = systemClock, ...options }: ServerStageOptions = {},
-): Promise<Serving> {
+/** `/all` and `/large` guard three keys; `/b` holds one of them until a test says so. */
+async function serving(framework: Framework, guard: GuardOptions = {}): Promise<Serving> {
   const { lockOn, middleware } = framework;
-  const [go, finish] = [gate(), gate()];
-  const store = new FakeStore(clock);
-  const stage = await ServerStage.start(framework, { ...options, clock, store }, (app, stage) => {
+  const go = gate();
+  const store = new FakeStore(systemClock);
+  const stage = await ServerStage.start(framework, { store }, (app, stage) => {
     const watch = middleware(({ req, res }, next) => {
       res.once('close', () => stage.note(`closed ${req.headers['x-trace-id']}`));
       return next();
@@ -128,11 +75,6 @@ async function serving(
       stage.note('first in');
       await go;
       call.send('b');
-    });
-    app.route('/c', lockOn('c'), async (call) => {
-      stage.note('later in');
-      await finish;
-      call.send('c');
     });
     app.route(
       '/large',
@@ -154,5 +96,5 @@ async function serving(
       },
     );
   });
-  return { stage, store, go, finish };
+  return { stage, store, go };
 }

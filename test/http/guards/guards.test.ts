@@ -83,11 +83,7 @@ describeFrameworks('a guard', (framework) => {
   it('A guard takes all of its keys or none: it releases what it got before it responds with its refusal', async () => {
     const [work, answer] = [gate(), gate()];
     const stage = await ServerStage.start(framework, (app, stage) => {
-      app.route('/b', lockOn('b'), async (call) => {
-        stage.note('b in');
-        await work;
-        call.send('b');
-      });
+      app.route('/b', lockOn('b'), stage.handler('b', work));
       const handler: GuardOptions['handler'] = async (_, call) => {
         stage.note('ab refused');
         await answer;

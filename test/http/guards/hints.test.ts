@@ -108,21 +108,6 @@ describeStyles('a guard hints at mistakes:', (framework) => {
     },
   );
 
-  it('A second guard of a route that could only wait for the first fails at once', async () => {
-    const errors: unknown[] = [];
-    const stage = await ServerStage.start(framework, (app) =>
-      app
-        .onError((error, call) => {
-          errors.push(error);
-          call.send('refused', 500);
-        })
-        .route('/x', lockOn('k'), lockOn('k', { reentrant: false }), (call) => call.send('in')),
-    );
-    expect((await stage.get('/x')).status).toBe(500);
-    expect(errors).toEqual([expect.objectContaining({ code: 'ERR_LOCK_CONFIG', key: 'k' })]);
-    expect((errors[0] as Error).message).toMatch(/wait for its own request.*`reentrant: false`/);
-  });
-
   it("With `reentrant: false` as the default, an acquire on its guard's key fails at once, until both say `reentrant: 'trace'`", async () => {
     const errors: unknown[] = [];
     const stage = await ServerStage.start(framework, { reentrant: false }, (app) => {

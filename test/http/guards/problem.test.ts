@@ -1,17 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import { setImmediate as turn } from 'node:timers/promises';
-import {
-  getLock,
-  type LockError,
-  type LockErrorCode,
-  type LockStore,
-  LockTimeoutError,
-  lock,
-  MemoryStore,
-  runInTrace,
-} from 'reenlock';
-import * as express from 'reenlock/express';
-import * as koa from 'reenlock/koa';
+import { getLock, type LockErrorCode, type LockStore, LockTimeoutError, lock, MemoryStore, runInTrace } from 'reenlock';
 import type { Response } from 'supertest';
 import { problemOf } from '../../../src/core/model/errors/problem.ts';
 import { gate } from '../../support/gate.ts';
@@ -323,18 +312,6 @@ describe('sendProblem', () => {
   it('sendProblem sets the headers of the error, even if no guard has set them', () => {
     const error = new LockTimeoutError({ key: 'k', waitedMs: 5, retryAfterMs: 2_000 });
     expect(problemOf(error).headers).toMatchObject({ 'Retry-After': '2' });
-  });
-
-  const other = new Error('of somebody else');
-
-  it('sendProblem passes other errors to the next error middleware of Express, and sends nothing', () => {
-    const next = jest.fn();
-    express.sendProblem(other as LockError, {} as never, { headersSent: false } as never, next);
-    expect(next.mock.calls).toEqual([[other]]);
-  });
-
-  it('sendProblem throws other errors again in Koa, and sends nothing', () => {
-    expect(() => koa.sendProblem(other as LockError, { headerSent: false } as never)).toThrow(other);
   });
 });
 

@@ -97,41 +97,6 @@ describeStyles('a guard on Redis', (framework) => {
     },
   );
 
-  it('A guard on Redis keeps the hold of a client that hung up until its handler’s late response', async () => {
-    const work = gate();
-    const [one, two] = [await serve(work), await serve(work)];
-    const first = (await one.connect()).request({ path: '/first', trace: 'first' });
-    await one.until('first in');
-    await first.hangUp();
-    const second = two.get('/second', 'second');
-    await two.until('waiting second k');
-    expect(await two.holder('k')).toBe('first');
-    work.open();
-    await second;
-    expect(one.journal).toContain('first out');
-    await one.until('released first k');
-  });
-
-  it('A guard on Redis releases if the handler fails, and responds to a refusal with 423 and Retry-After', async () => {
-    const work = gate();
-    const one = await serve(work, (app) =>
-      app
-        .route('/fails', lockOn('k'), () => {
-          throw new Error('no');
-        })
-        .route('/refused', lockOn('k', { waitMs: 50 }), (call) => call.send('in')),
-    );
-    expect((await one.get('/fails')).status).toBe(500);
-    await one.free('k');
-    const first = one.get('/first', 'first');
-    await one.until('first in');
-    const { status, headers } = await one.get('/refused', 'second');
-    expect(status).toBe(423);
-    expect(headers['retry-after']).toMatch(/^[1-9]\d*$/);
-    work.open();
-    await first;
-  });
-
   it('A guard responds with 503, names no server, and runs no handler while Redis is down', async () => {
     const log = jest.spyOn(console, 'error').mockImplementation(() => {});
     const one = await serve(gate(), (app) => app.inProduction());

@@ -35,16 +35,6 @@ describeStyles('A refusal that needs no wait', (framework) => {
     },
   );
 
-  it('A request that would not wait is never refused because the process’s queue is full', async () => {
-    const { stage, end } = await held(framework, { waitMs: 60_000 }, { maxWaiters: 1, clock: new ManualClock() });
-    const waiter = stage.get('/k', 'waiter');
-    await stage.until('waiting waiter k');
-    expect((await stage.get('/tries', 'third')).status).toBe(423);
-    expect((await stage.get('/other', 'fourth')).status).toBe(200);
-    await end();
-    expect((await waiter).status).toBe(200);
-  });
-
   it('When the Locks closes, all waiters and all later requests get a 503 with Retry-After', async () => {
     const { stage, end } = await held(framework, { waitMs: 60_000 }, { clock: new ManualClock() });
     const waiters = ['one', 'two'].map((trace) => stage.get('/k', trace));
@@ -78,31 +68,6 @@ describeStyles('Retry-After', (framework) => {
       await end();
     },
   );
-
-  it('Retry-After at the end of a wait is what was left when the holder was last seen', async () => {
-    const clock = new ManualClock();
-    const { stage, end } = await held(framework, { waitMs: 4_500 }, { clock }, 90_000);
-    const second = stage.get('/k', 'second');
-    await stage.until('waiting second k');
-    await clock.advance(4_500);
-    // The last poll was after four seconds.
-    expect(statusAndRetry(await second)).toEqual([423, '86']);
-    await end();
-  });
-
-  it('Retry-After is as long as the former hold lasted if the lock was handed over', async () => {
-    const clock = new ManualClock();
-    const { stage, end } = await held(framework, { waitMs: 60_000, leaseMs: 20_000 }, { clock }, 90_000);
-    const second = stage.get('/k/stays', 'second');
-    await stage.until('waiting second k');
-    await clock.advance(3_000);
-    await end();
-    await stage.until('second in');
-    await clock.advance(1_500);
-    expect(statusAndRetry(await stage.get('/tries', 'third'))).toEqual([423, '3']);
-    stage.note('go');
-    expect((await second).status).toBe(200);
-  });
 });
 
 /** The holders of tests that failed before they ended them. */
@@ -128,12 +93,6 @@ async function held(
         stage.note('in');
         call.send('k');
       })
-      .route('/k/stays', lockOn('k', guard), async (call) => {
-        stage.note('second in');
-        await stage.until('go');
-        call.send('k');
-      })
-      .route('/other', lockOn('other', guard), (call) => call.send('other'))
       .route('/tries', lockOn('k', { waitMs: 0 }), (call) => call.send('k')),
   );
   const job = runInTrace(

@@ -114,11 +114,6 @@ describeStyles('the options of a guard that refuses', (framework) => {
       expect(stage.count('in')).toBe(0);
     });
 
-    it('A handler may pass the refusal on', async () => {
-      const stage = await start({ handler: (error, call) => call.fail(error), waitMs: 0 });
-      expect((await whileHeld(stage)).status).toBe(423);
-    });
-
     it('A handler is not called for errors other than those of a lock', async () => {
       const handler: Answer = (_error, call) => call.send('handled', 200);
       const stage = await start({ handler }, {}, () => {

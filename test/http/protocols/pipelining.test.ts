@@ -124,10 +124,7 @@ describeStyles('Requests that are pipelined on one connection', (framework) => {
             stage.note('slow out');
             call.send('late');
           })
-          .route('/quick', lockOn('k', { releaseOn: 'close' }), (call) => {
-            stage.note('quick in');
-            call.send('quick');
-          }),
+          .route('/quick', lockOn('k', { releaseOn: 'close' }), stage.handler('quick')),
       );
       const client = await stage.connect();
       client.request({ path: '/slow', trace: 'slow' }, { path: '/quick', trace: 'quick' });

@@ -36,10 +36,7 @@ class Tunnel {
         socket.resume();
         void takes(req, socket, stage);
       });
-      app.route('/second', bare.lockOn('k'), (call) => {
-        stage.note('second in');
-        call.send('second');
-      });
+      app.route('/second', bare.lockOn('k'), stage.handler('second'));
     });
     const client = (await stage.connect()).request(event === 'upgrade' ? upgrade : connect);
     return new Tunnel(stage, client);
@@ -174,11 +171,7 @@ describe('A listener for `upgrade`, with traceContext and a guard by hand', () =
         socket.on('error', () => {}).resume();
         guarded(() => {})(req, socket, stage);
       });
-      app.route('/holder', bare.lockOn('k'), async (call) => {
-        stage.note('holder in');
-        await work;
-        call.send('holder');
-      });
+      app.route('/holder', bare.lockOn('k'), stage.handler('holder', work));
     });
     const holder = stage.visit('/holder', 'holder');
     await stage.until('holder in');

@@ -83,19 +83,12 @@ describeFrameworks('A request that a timer answers while its guard waits', (fram
     const work = gate();
     const waiting: Call[] = [];
     const stage = await ServerStage.start(framework, (app, stage) => {
-      app.route('/holder', framework.lockOn('k'), async (call) => {
-        stage.note('holder in');
-        await work;
-        call.send('holder');
-      });
+      app.route('/holder', framework.lockOn('k'), stage.handler('holder', work));
       const keep = framework.middleware((call, next) => {
         waiting.push(call);
         return next();
       });
-      app.route('/late', keep, framework.lockOn('k'), (call) => {
-        stage.note('late in');
-        call.send('late');
-      });
+      app.route('/late', keep, framework.lockOn('k'), stage.handler('late'));
     });
     const holder = stage.get('/holder', 'holder');
     await stage.until('holder in');

@@ -1,6 +1,6 @@
 import { type Gate, gate } from '../gate.ts';
 import { type OptionsFirst, optionsOf } from '../options-first.ts';
-import type { App, Call, Framework, GuardOptions, Handler } from './frameworks.ts';
+import type { App, Call, Framework, GuardOptions } from './frameworks.ts';
 import type { RawClient } from './raw-client.ts';
 import { ServerStage, type ServerStageOptions } from './server-stage.ts';
 
@@ -66,7 +66,7 @@ export class Contest<First = RawClient> {
         return next();
       });
       app.route('/first', framework.lockOn('k', guard), pause, (call) => handler(call, stage));
-      app.route('/second', framework.lockOn('k'), second(stage));
+      app.route('/second', framework.lockOn('k'), stage.handler('second'));
     };
     return Contest.#meet(await ServerStage.start(framework, locks, build), send, go);
   }
@@ -87,7 +87,12 @@ export class Contest<First = RawClient> {
         await go;
       };
       build(app, work, stage);
-      app.route('/second', framework.traceContext({ locks: stage.locks }), framework.lockOn('k'), second(stage));
+      app.route(
+        '/second',
+        framework.traceContext({ locks: stage.locks }),
+        framework.lockOn('k'),
+        stage.handler('second'),
+      );
     };
     const send = async (stage: ServerStage): Promise<RawClient> => {
       const client = await stage.connect();
@@ -161,11 +166,4 @@ export class Contest<First = RawClient> {
     await this.first.receives(pattern);
     await this.stage.unheard();
   }
-}
-
-function second(stage: ServerStage): Handler {
-  return (call) => {
-    stage.note('second in');
-    call.send('second');
-  };
 }

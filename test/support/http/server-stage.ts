@@ -11,7 +11,7 @@ import { ManualClock } from '../clock/manual-clock.ts';
 import { type OptionsFirst, optionsOf } from '../options-first.ts';
 import { pathOf } from '../path-of.ts';
 import { patienceOfTest } from '../until.ts';
-import type { App, Framework } from './frameworks.ts';
+import type { App, Framework, Handler } from './frameworks.ts';
 import { Http2Client } from './http2-client.ts';
 import { createServerOf, isHttp2, type Protocol } from './protocols.ts';
 import { RawClient } from './raw-client.ts';
@@ -121,6 +121,15 @@ export class ServerStage {
   note(line: string): void {
     this.journal.push(line);
     this.#changes.emit('note');
+  }
+
+  /** A handler that notes `<name> in`, waits for `until`, and responds with its name. */
+  handler(name: string, until?: Promise<void>): Handler {
+    return async (call) => {
+      this.note(`${name} in`);
+      await until;
+      call.send(name);
+    };
   }
 
   /** Resolves once a line stands in the journal, `times` times; rejects with the journal when it never comes. */
