@@ -2,7 +2,6 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import { LockStoreError } from '../../../src/core/model/errors/failures.ts';
 import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
 import { StoreStage } from '../../../src/testing/contract/stage.ts';
 import { createCertificate } from '../../support/http/certificate.ts';
@@ -64,22 +63,6 @@ describe('RedisStore over TLS', () => {
       jest.restoreAllMocks();
       expect(opened).toEqual(opened.map(() => tls));
       expect(opened.length).toBeGreaterThan(0);
-    });
-
-    it('A server whose certificate is not trusted is a LockStoreError', async () => {
-      const wary = new Client(port, '127.0.0.1', { tls: { cert, key }, retryStrategy: () => null });
-      const reasons: string[] = [];
-      wary.on('error', (error: Error) => reasons.push(error.message));
-      stage.store = new RedisStore({ client: wary });
-      const error: unknown = await stage
-        .deafProcess()
-        .line()
-        .ask()
-        .catch((reason: unknown) => reason);
-      expect(wary.status).toBe('end');
-      expect(error).toBeInstanceOf(LockStoreError);
-      expect(error).toMatchObject({ outcome: 'not-applied' });
-      expect(reasons).toContainEqual(expect.stringMatching(/self.signed/));
     });
   });
 

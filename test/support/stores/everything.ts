@@ -1,14 +1,13 @@
-import type { Redis } from 'ioredis';
+import type { Cluster, Redis } from 'ioredis';
 import { CasStore, RedisCas, RedisStore } from 'reenlock/redis';
 import { longMs } from '../../../src/testing/contract/harness.ts';
 import { key, type StoreStage } from '../../../src/testing/contract/stage.ts';
 
 /** Everything of a client that somebody else might have changed. */
-export function looksOf(client: Redis): Readonly<Record<string, unknown>> {
+export function looksOf(client: Redis | Cluster): Readonly<Record<string, unknown>> {
   const prototype = Object.getPrototypeOf(client) as object;
   return {
     status: client.status,
-    mode: client.mode,
     options: { ...client.options },
     properties: Reflect.ownKeys(client).map(String).sort(),
     prototype: prototype,
@@ -16,6 +15,7 @@ export function looksOf(client: Redis): Readonly<Record<string, unknown>> {
     listeners: client.eventNames().map((name) => [String(name), client.listenerCount(name)]),
     maxListeners: client.getMaxListeners(),
     scripts: { ...(client as unknown as { scriptsSet: object }).scriptsSet },
+    nodes: client.isCluster ? (client as Cluster).nodes().map(looksOf) : [],
   };
 }
 

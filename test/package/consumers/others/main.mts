@@ -4,11 +4,14 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
 import { getRequestListener } from '@hono/node-server';
+import Router from '@koa/router';
 import fastify from 'fastify';
 import { Hono } from 'hono';
+import Koa from 'koa';
 import { createLocks, getLock, type Hold, type Locks, MemoryStore } from 'reenlock';
 import * as forFastify from 'reenlock/fastify';
 import * as forHono from 'reenlock/hono';
+import * as forKoa from 'reenlock/koa';
 import * as forNode from 'reenlock/node';
 
 const events: string[] = [];
@@ -42,6 +45,18 @@ function onNode(locks: Locks): RequestListener {
     );
 }
 
+function onKoa(locks: Locks): RequestListener {
+  const router = new Router();
+  router.post(
+    '/orders/:id',
+    forKoa.lockOn((ctx) => ctx.params.id),
+    async (ctx) => {
+      ctx.body = await work(ctx.state.lock);
+    },
+  );
+  return new Koa().use(forKoa.traceContext({ locks })).use(router.routes()).callback();
+}
+
 async function onFastify(locks: Locks): Promise<RequestListener> {
   const app = fastify();
   app.register(forFastify.traceContext({ locks }));
@@ -62,7 +77,7 @@ function onHono(locks: Locks): RequestListener {
   return getRequestListener(app.fetch);
 }
 
-for (const listen of [onNode, onFastify, onHono]) {
+for (const listen of [onNode, onKoa, onFastify, onHono]) {
   events.length = 0;
   const locks = createLocks({ store: new MemoryStore() });
   const server = createServer(await listen(locks)).listen(0, '127.0.0.1');

@@ -10,31 +10,13 @@ import { type ClusterOptions, connected, useCluster } from '../../../support/red
 import { ioredisVersions } from '../../../support/redis/ioredis.ts';
 import { clientInfoRight } from '../../../support/redis/rights.ts';
 import type { RedisServer } from '../../../support/redis/server.ts';
-import { useEverything } from '../../../support/stores/everything.ts';
+import { looksOf, useEverything } from '../../../support/stores/everything.ts';
 import { until } from '../../../support/until.ts';
 
 const slot = `reenlock:{${key}}:lock`;
 
 describe("the application's Cluster", () => {
   const stage = useCluster();
-
-  /** Everything of a client that somebody else might have changed. */
-  function looks(client: Cluster) {
-    const prototype = Object.getPrototypeOf(client) as object;
-    return {
-      status: client.status,
-      options: { ...client.options },
-      properties: Reflect.ownKeys(client).map(String).sort(),
-      prototype,
-      methods: Reflect.ownKeys(prototype).map(String).sort(),
-      listeners: client.eventNames().map((name) => [String(name), client.listenerCount(name)]),
-      nodes: client.nodes().map((node) => ({
-        options: { ...node.options },
-        properties: Reflect.ownKeys(node).map(String).sort(),
-        listeners: node.eventNames().map((name) => [String(name), node.listenerCount(name)]),
-      })),
-    };
-  }
 
   async function useEverythingOf(store: RedisStore): Promise<void> {
     stage.store = store;
@@ -68,9 +50,9 @@ describe("the application's Cluster", () => {
     async (_, { Cluster: Client }) => {
       const client = new Client([...stage.cluster.nodes], { keyPrefix: 'app:' });
       await connected(client);
-      const before = looks(client);
+      const before = looksOf(client);
       await useEverythingOf(new RedisStore({ client }));
-      expect(looks(client)).toEqual(before);
+      expect(looksOf(client)).toEqual(before);
       expect(await client.ping()).toBe('PONG');
       client.disconnect();
     },

@@ -220,28 +220,6 @@ describe('Messages on a cluster', () => {
       expect(await stage.order()).toEqual({ holds: [next.holdId], waiters: [dead.holdId] });
     });
 
-    it('A process that no longer listens is skipped by a forced release as well', async () => {
-      const { dead, next } = await play();
-      await stage.store.forceRelease(key, (await stage.inspect()).holds[0]!.fence);
-      expect(await stage.order()).toEqual({ holds: [next.holdId], waiters: [dead.holdId] });
-    });
-
-    it('A process that no longer listens is skipped when one of several readers leaves as well', async () => {
-      await use();
-      const [process, gone] = [await stage.process(), await stage.process()];
-      const readers = [process.reader(), process.reader()] as const;
-      for (const reader of readers) await reader.hold();
-      const dead = await gone.line().wait();
-      const next = await process.reader().wait();
-      await Promise.all([listens(gone), listens(process)]);
-      await dead.ask();
-      await gone.leave();
-      const server = await primary();
-      await until(async () => (await listeners(server, gone)) === 0);
-      await readers[0].release();
-      expect(await stage.order()).toEqual({ holds: [readers[1].holdId, next.holdId], waiters: [dead.holdId] });
-    });
-
     it('A process that no longer listens has its turn once it polls again, listening or not', async () => {
       const { holder, dead, next, process } = await play();
       await holder.release();
@@ -366,18 +344,6 @@ describe('Messages on a cluster', () => {
         expect(listen).toHaveBeenLastCalledWith(record, process.name, 14_000);
       }
       listen.mockRestore();
-    });
-
-    it('Sharded subscriptions pass on the messages to their process, and nothing else', async () => {
-      const { shards, messages } = await start();
-      shards.listen(record, 'process', longMs);
-      await until(async () => (await channels()).length === 1);
-      for (const text of ['', 'hello', 'lost hold-1'])
-        await stage.cluster.call(await primary(), 'SPUBLISH', name, text);
-      await until(() => messages.length > 0);
-      expect(messages).toEqual([{ kind: 'lost', holdId: 'hold-1' }]);
-      shards.close('process');
-      await until(async () => (await channels()).length === 0);
     });
 
     it('Sharded subscriptions that lose their connection report `resubscribed`, which makes all poll, and return with a later reply', async () => {
