@@ -1,38 +1,8 @@
 import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
-import { key, type Line } from '../../../src/testing/contract/stage.ts';
 import { useRedis } from '../../support/redis/redis-stage.ts';
-
-const lock = `reenlock:{${key}}`;
 
 describe('RedisStore', () => {
   const stage = useRedis();
-
-  /** As if it had come so much earlier: an hour would be too long for a test. */
-  async function age({ holdId }: Line, ms: number): Promise<void> {
-    await stage.client.zincrby(`${lock}:queue`, -1_000 * ms, holdId);
-    const words = String(await stage.client.hget(`${lock}:waiters`, `w:${holdId}`)).split(' ');
-    words.push(String(Number(words.pop()) - 1_000 * ms));
-    await stage.client.hset(`${lock}:waiters`, `w:${holdId}`, words.join(' '));
-  }
-
-  it.each([
-    [1, 9_000, true],
-    [1, 11_000, false],
-    [100, 999_000, true],
-    [100, 1_001_000, false],
-  ])('Priority %i is ahead of a waiter that was queued %i ms earlier: %s', async (priority, ms, isBefore) => {
-    const process = await stage.process();
-    await process.line().hold();
-    const low = await process.line().wait();
-    await age(low, ms);
-    const high = await process.line(undefined, { priority }).wait();
-    const order = isBefore ? [high, low] : [low, high];
-    expect((await stage.order()).waiters).toEqual(order.map(({ holdId }) => holdId));
-    const { waiters, nowMs } = await stage.inspect();
-    const aged = waiters.find(({ holdId }) => holdId === low.holdId)!;
-    // The time is told in whole milliseconds, and all of it may have taken less than one.
-    expect(nowMs - aged.sinceMs).toBeGreaterThan(ms - 1);
-  });
 
   it('A listing names only locks of its prefix, even if the client also has a prefix', async () => {
     const client = stage.connect({ keyPrefix: 'a*:' });
