@@ -1,5 +1,6 @@
 // Compiled, never run: what must compile does, and each @ts-expect-error marks what must not.
 import { createServer } from 'node:http';
+import { serve } from '@hono/node-server';
 import { type Context, Hono } from 'hono';
 import type { Hold, Locks } from 'reenlock';
 import { closeServer, lockBoard, lockOn, sendProblem, traceContext } from 'reenlock/hono';
@@ -38,3 +39,4 @@ lockOn((c) => c.req.header());
 // @ts-expect-error there is no such option
 lockOn('k', { wait: 1 });
 void closeServer(createServer(), locks, { drainMs: 1 });
+void closeServer(serve(app), locks);
