@@ -177,10 +177,13 @@ function enter(
   return lock.grant(request, host.nowMs + terms.leaseMs, false, host, terms.minFence);
 }
 
-/** Whether a hold can't pass to another owner, because of its owner's other holds. */
-function isShared(holds: Holds, { mode, owner }: HoldRequest): boolean {
-  if (mode === 'permit') return holds.countOf(owner) > 1;
-  return mode === 'write' ? holds.size > 1 : holds.limit === 1;
+/** Whether a hold can't pass to another owner: another hold of its branch stays, and the two might be one owner too many. */
+function isShared(holds: Holds, { holdId, owner }: HoldRequest): boolean {
+  if (holds.limit === Number.POSITIVE_INFINITY) return false;
+  return holds.all.some(
+    ({ request }) =>
+      request.holdId !== holdId && (isAncestor(request.owner, owner) || isAncestor(owner, request.owner)),
+  );
 }
 
 /**

@@ -69,8 +69,8 @@ import type { HoldMode } from './types.ts';
  *     in between. The new hold has the requested lease, and a fence as if the old hold had been released before; if the new owner
  *     is an ancestor of the old one, the fence stays. The old hold id is remembered as released. A repeat returns the grant of the
  *     new hold id. Waiters that are granted with it learn of it by messages, those of the calling process, too. If the old hold id
- *     has no hold, or the new one was released before, it is `lost`. If it is a write hold among others, or a read hold with a
- *     write hold, all of one owner, or a permit with another hold of its owner, it is `shared`. Both change nothing.
+ *     has no hold, or the new one was released before, it is `lost`. If the new owner is no ancestor, and an ancestor or a descendant
+ *     of the old one, or the old one itself, has another hold, it is `shared`, unless all holds are readers'. Both change nothing.
  * C30 With `permits`, a hold has the mode `permit` and a number of permits. A release that leaves a permit free makes the next
  *     live waiter a holder (C7). `inspect` returns how many permits there are.
  */
@@ -251,7 +251,7 @@ export type RenewReply =
   | { readonly status: 'renewed'; readonly endMs: number; readonly nowMs: number }
   | { readonly status: 'lost' };
 
-/** The new hold's grant. `lost`: there was no hold to pass on. `shared`: its owner has others, and one of these is to write. */
+/** The new hold's grant. `lost`: there was no hold to pass on. `shared`: its branch has others (C29). */
 export type TransferReply =
   | { readonly status: 'granted'; readonly grant: StoreGrant; readonly nowMs: number }
   | { readonly status: 'lost' | 'shared' };

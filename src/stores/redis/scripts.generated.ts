@@ -1641,7 +1641,7 @@ return {'renewed', nowMs, endMs}`,
 
 export const transfer: RedisScript = {
   name: 'transfer',
-  sha1: 'fd26a75f03284a5e7d9c5889132d72c02fe32269',
+  sha1: '815c119e77a74381ab20547aea159502e64e4921',
   source: `local process, owner, hold, mode, leaseMs, ttlMs, channels, before, rememberMs = unpack(ARGV)
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
@@ -1821,9 +1821,16 @@ local isBuried = buriedMs and tonumber(redis.call('ZSCORE', KEYS[6], hold) or 0)
 if not text or isBuried then return done({'lost', nowMs}) end
 local oldOwner, oldFence, claimed = string.match(text, '^[^ ]+ ([^ ]+) [^ ]+ (%d+) %d+(.*)$')
 local isInherited = isAncestor(owner, oldOwner)
-local _, _, number = familyOf(oldOwner)
-local isShared = mode == 'write' and count > 1 or mode == 'read' and limitOf(leastMode) == 1 or tonumber(mode) and number > 1
-if isShared and not isInherited then return done({'shared', nowMs}) end
+local function isShared()
+if count == 1 or limitOf(leastMode) == math.huge then return false end
+if familyOf(oldOwner) > 1 then return true end
+for _, field in ipairs(redis.call('HKEYS', KEYS[2])) do
+local other = string.match(field, '^o:(.*)$')
+if other and other ~= oldOwner and isAncestor(oldOwner, other) then return true end
+end
+return false
+end
+if not isInherited and isShared() then return done({'shared', nowMs}) end
 redis.call('HDEL', KEYS[1], '')
 endMs = isInherited and math.max(endMs, nowMs + leaseMs) or nowMs + leaseMs
 if not isInherited then remove(before, oldOwner, claimed ~= '') end

@@ -7,6 +7,7 @@ import {
   lock,
   resumeHold,
 } from '../../../src/core/index.ts';
+import { gate } from '../../support/gate.ts';
 import { coreTests, outcomeOf, queued, type Setup, taken } from '../../support/stores/set-up.ts';
 
 const setUp = coreTests();
@@ -167,6 +168,23 @@ describe('A permit that is detached', () => {
     expect(await setup.job().in(() => lock.tryAcquire('key', two))).toBeNull();
     await next.end();
     expect(await setup.job().in(() => lock.tryAcquire('key', two))).not.toBeNull();
+  });
+
+  it('is not passed on while nested work of its request uses it, too: that would make one owner too many', async () => {
+    const setup = setUp();
+    const one = { permits: 1 } as const;
+    const work = gate();
+    const { in: inJob } = setup.job();
+    const hold = await inJob(() => lock.acquire('key', one));
+    const nested = inJob(() => lock.run('key', () => work, one));
+    await setup.clock.settle();
+    const detached = outcomeOf(hold.detach({ leaseMs: 60_000 }));
+    await setup.clock.settle();
+    expect(detached.error).toBeInstanceOf(LockConfigError);
+    expect(await setup.job().in(() => lock.tryAcquire('key', one))).toBeNull();
+    work.open();
+    await nested;
+    expect(await setup.job().in(() => lock.tryAcquire('key', one))).not.toBeNull();
   });
 
   it('must be the only hold of its owner: else detach fails, and the permit is released', async () => {

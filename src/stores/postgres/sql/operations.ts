@@ -263,14 +263,13 @@ BEGIN
   reply := jsonb_build_array('granted', now_ms, '[]'::jsonb, told, l.fence, end_ms);
 END $$;
 
--- Whether a hold can't pass to another owner, because of others that its owner has.
+-- Whether a hold can't pass to another owner: another hold of its branch stays, and the two might be one owner too many.
 CREATE OR REPLACE FUNCTION {schema}.is_shared(l {schema}.locks, h {schema}.holds) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
-  RETURN CASE h.mode
-    WHEN 'write' THEN l.holds > 1
-    WHEN 'read' THEN l.least_limit = 1
-    ELSE (SELECT count(*) > 1 FROM holds WHERE lock_id = l.id AND owner = h.owner)
-  END;
+  RETURN l.holds > 1 AND l.least_limit < 2147483647 AND (
+    SELECT count(*) > 1 FROM holds
+    WHERE lock_id = l.id AND (is_ancestor(owner, h.owner) OR is_ancestor(h.owner, owner))
+  );
 END $$;
 
 -- force: take the lock from all holders with the given fence, hand it to the next waiter, and notify the holders.

@@ -20,9 +20,17 @@ if not text or isBuried then return done({'lost', nowMs}) end
 local oldOwner, oldFence, claimed = string.match(text, '^[^ ]+ ([^ ]+) [^ ]+ (%d+) %d+(.*)$')
 -- To an ancestor: nobody else had the key in between.
 local isInherited = isAncestor(owner, oldOwner)
-local _, _, number = familyOf(oldOwner)
-local isShared = mode == 'write' and count > 1 or mode == 'read' and limitOf(leastMode) == 1 or tonumber(mode) and number > 1
-if isShared and not isInherited then return done({'shared', nowMs}) end
+-- Whether another hold of its branch stays: the two might be one owner too many.
+local function isShared()
+  if count == 1 or limitOf(leastMode) == math.huge then return false end
+  if familyOf(oldOwner) > 1 then return true end
+  for _, field in ipairs(redis.call('HKEYS', HOLDS_KEY)) do
+    local other = string.match(field, '^o:(.*)$')
+    if other and other ~= oldOwner and isAncestor(oldOwner, other) then return true end
+  end
+  return false
+end
+if not isInherited and isShared() then return done({'shared', nowMs}) end
 
 -- At maxmemory, only a write after this one may need memory.
 redis.call('HDEL', LOCK_KEY, '')

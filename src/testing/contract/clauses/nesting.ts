@@ -227,7 +227,7 @@ function describeNestedReaders({ stage, describe, it, itQueues, expect }: Contra
   });
 }
 
-function describeNestedPermits({ stage, describe, it, expect }: Contract): void {
+function describeNestedPermits({ harness, stage, describe, it, expect }: Contract): void {
   describe('C30 Nested holders of permits', () => {
     it('A descendant uses the permit of its ancestor, and siblings take a permit each', async () => {
       const process = stage.deafProcess();
@@ -246,6 +246,17 @@ function describeNestedPermits({ stage, describe, it, expect }: Contract): void 
       const child = process.permit(2, 'T/1/a');
       expect(await child.status({ queue: false })).toBe('granted');
       expect(await process.permit(2, 'U').status({ queue: false })).toBe('granted');
+    });
+
+    if (harness.lacks?.includes('transfer')) return;
+    it('Neither of a parent and its child, which use one permit, passes its hold to a stranger while the other holds', async () => {
+      const process = stage.deafProcess();
+      const [parent, child] = [process.permit(1, 'T'), process.permit(1, 'T/1')];
+      for (const line of [parent, child]) await line.hold();
+      for (const line of [parent, child]) expect((await line.transfer(process.permit(1))).status).toBe('shared');
+      expect((await stage.order()).holds.sort()).toEqual(holdIds([parent, child]).sort());
+      await parent.release();
+      expect((await child.transfer(process.permit(1))).status).toBe('granted');
     });
   });
 }
