@@ -30,9 +30,9 @@ export class Bank {
   }
 
   /** Answers the oldest question. */
-  async answer(status: number): Promise<void> {
+  async answer(): Promise<void> {
     await this.asked();
-    this.#held.shift()?.writeHead(status).end();
+    this.#held.shift()?.writeHead(201).end();
   }
 
   /** Answers all that is asked from now on. */
