@@ -112,6 +112,8 @@ export class LockScanner {
   async #scan(): Promise<number> {
     try {
       const page = await this.#runtime.client.list({ idPrefix: '', limit: pageSize, cursor: this.#cursor });
+      // A page without a lock shows, too, that the store works.
+      this.#failedSinceMs = undefined;
       if (this.#cursor === undefined) [this.#scanned, this.#overflows] = [0, false];
       this.#scanned += pageSize;
       this.#total = page.total ?? this.#total;

@@ -259,11 +259,19 @@ main {
     box-shadow: inset 3px 0 var(--busy-mark);
   }
 
-  .line .cell[data-label]::after {
+  .line .name[data-label]::before,
+  .line .number[data-label]::after {
     content: attr(data-label) / "";
-    margin-left: 6px;
     color: var(--faint);
     font: 12px var(--sans);
+  }
+
+  .line .name[data-label]::before {
+    margin-right: 6px;
+  }
+
+  .line .number[data-label]::after {
+    margin-left: 6px;
   }
 }
 `,
@@ -319,6 +327,10 @@ select {
   background: var(--card);
   color: var(--text);
   font: inherit;
+}
+
+select {
+  max-width: 15em;
 }
 
 input::placeholder {
@@ -541,12 +553,15 @@ export class Filters {
    * Shows how many locks there are, and why there are none.
    * @param {number} shown
    * @param {number} all
+   * @param {boolean} isKnown Whether the store has replied with all of them.
    */
-  showCounts(shown, all) {
+  showCounts(shown, all, isKnown) {
     const isAll = shown === all;
-    this.#count.textContent = isAll ? counted(all, 'lock') : \`\${shown.toLocaleString('en')} of \${counted(all, 'lock')}\`;
+    const found = isAll ? counted(all, 'lock') : \`\${shown.toLocaleString('en')} of \${counted(all, 'lock')}\`;
+    this.#count.textContent = isKnown || all > 0 ? found : '';
     this.#empty.hidden = shown > 0;
-    this.#empty.textContent = all > 0 ? 'No lock matches.' : 'Nobody holds a lock now, and nobody waits for one.';
+    const none = isKnown ? 'Nobody holds a lock now, and nobody waits for one.' : 'No lock is known yet.';
+    this.#empty.textContent = all > 0 ? 'No lock matches.' : none;
   }
 }
 `,
@@ -994,6 +1009,10 @@ class Page {
   #offsetMs = 0;
   /** The lock in the panel. @type {string | undefined} */
   #selected;
+  /** Whether the store has replied with all of its locks. Until then, their numbers are unknown. */
+  #isKnown = false;
+  /** Since when the store has not replied, in words. @type {string | undefined} */
+  #downSince;
   #now = () => performance.now() + this.#offsetMs;
   #table = new LockTable(/** @type {HTMLTableElement} */ (document.querySelector('table')), this.#now, (id) =>
     this.#select(id),
@@ -1010,7 +1029,7 @@ class Page {
 
   constructor() {
     this.#table.onRender = (shown, all) => {
-      this.#filters.showCounts(shown, all);
+      this.#filters.showCounts(shown, all, this.#isKnown);
       this.#showTotals();
     };
     addEventListener('hashchange', () => this.#openLinked());
@@ -1039,7 +1058,10 @@ class Page {
     for (const id of gone) this.#table.delete(id);
     for (const { category } of rows) this.#filters.offer(category ?? '');
     if ([...rows.map(({ id }) => id), ...gone].includes(this.#selected ?? '')) this.#look();
-    showStatus(status);
+    this.#isKnown ||= status.isComplete;
+    // It has no lines to begin with, so that nothing else writes that there are none.
+    if (isFirst || rows.length + gone.length === 0) this.#table.renderSoon();
+    this.#showStatus(status);
   }
 
   #tick() {
@@ -1084,42 +1106,54 @@ class Page {
     const waiters = rows.reduce((sum, row) => sum + row.waiters, 0);
     const longest = (/** @type {number[]} */ since) =>
       since.length === 0 ? '–' : duration(this.#now() - Math.min(...since));
-    find('total-held').textContent = held.length.toLocaleString('en');
-    find('total-waiting').textContent = waiters.toLocaleString('en');
+    const number = (/** @type {number} */ count) =>
+      this.#isKnown || rows.length > 0 ? count.toLocaleString('en') : '–';
+    find('total-held').textContent = number(held.length);
+    find('total-waiting').textContent = number(waiters);
     find('longest-hold').textContent = longest(held);
     find('longest-wait').textContent = longest(waiting);
     find('totals').classList.toggle('contended', waiters > 0);
   }
-}
 
-/** @param {Status} status */
-function showStatus({ scanned, total, isFull, canList, failedMs }) {
-  const of = total === undefined ? '' : \` of \${total.toLocaleString('en')}\`;
-  const done = Math.min(scanned, total ?? scanned).toLocaleString('en');
-  find('scan').textContent = canList ? \`Scanned \${done}\${of} names\` : '';
-  const notes = [];
-  if (failedMs !== undefined) {
-    notes.push(\`The lock store has not replied for \${duration(failedMs)}. This page is out of date.\`);
+  /** @param {Status} status */
+  #showStatus({ scanned, total, isComplete, isFull, canList, failedMs }) {
+    showState(failedMs === undefined ? 'live' : 'down');
+    find('scan').textContent = canList ? progress(scanned, total, isComplete) : '';
+    const notes = [];
+    if (failedMs === undefined) this.#downSince = undefined;
+    else {
+      // Once: the notice is read out when it changes.
+      this.#downSince ??= new Date(Date.now() - failedMs).toLocaleTimeString();
+      notes.push(\`The lock store has not replied since \${this.#downSince}. This page is out of date.\`);
+    }
+    if (!canList) notes.push('This store can’t list its locks: only those that this process has used are shown.');
+    if (isFull) notes.push('There are more locks than the board keeps. Some are missing.');
+    const notice = find('notice');
+    const words = notes.join(' ');
+    if (notice.textContent !== words) notice.textContent = words;
+    notice.hidden = words === '';
   }
-  if (!canList) notes.push('This store can’t list its locks: only those that this process has used are shown.');
-  if (isFull) notes.push('There are more locks than the board keeps. Some are missing.');
-  const notice = find('notice');
-  const words = notes.join(' ');
-  if (notice.textContent !== words) notice.textContent = words;
-  notice.hidden = words === '';
 }
 
-/** @param {State} state @param {number} [retryMs] */
+/** @param {number} scanned @param {number | undefined} total Of the names, if the store can count them. @param {boolean} isComplete */
+function progress(scanned, total, isComplete) {
+  // Such a store is asked for so many names at a time, and may have fewer.
+  if (total === undefined) return isComplete ? 'All names scanned' : 'Scanning…';
+  return \`Scanned \${Math.min(scanned, total).toLocaleString('en')} of \${total.toLocaleString('en')} names\`;
+}
+
+/** @param {State | 'down'} state @param {number} [retryMs] */
 function showState(state, retryMs = 0) {
   const again = \`trying again in \${duration(retryMs)}\`;
   const words = {
     live: 'Live',
+    down: 'The store does not reply',
     lost: \`Connection lost, \${again}\`,
     denied: 'You may not see this board. Sign in, then reload the page.',
     crowded: \`Too many pages of this board are open, \${again}\`,
   };
   const connection = find('connection');
-  connection.textContent = words[state];
+  if (connection.textContent !== words[state]) connection.textContent = words[state];
   connection.dataset.state = state;
   document.body.classList.toggle('old', state !== 'live');
 }
@@ -1419,6 +1453,8 @@ export class Panel {
     await this.look(id);
     this.#root.hidden = false;
     this.#key.focus({ preventScroll: true });
+    // On a phone it opens between the filters and the list, partly below the screen.
+    this.#root.scrollIntoView({ block: 'nearest' });
   }
 
   /** @param {boolean} isAllowed */
@@ -1608,7 +1644,7 @@ function code(text) {
 #split {
   flex: 1;
   display: grid;
-  grid-template-columns: minmax(0, 1fr) auto;
+  grid-template-columns: minmax(0, 1fr);
   gap: 16px;
   align-items: start;
   min-height: 240px;
@@ -1706,6 +1742,7 @@ thead th {
 
 .key-cell {
   border-left: 3px solid transparent;
+  white-space: normal;
 }
 
 .name {
@@ -1759,6 +1796,7 @@ thead th {
 }
 
 .key {
+  margin-right: 8px;
   padding: 0;
   border: 0;
   background: none;
@@ -1775,7 +1813,12 @@ thead th {
 }
 
 .category {
-  margin-left: 8px;
+  display: inline-block;
+  max-width: 100%;
+  overflow: hidden;
+  text-overflow: ellipsis;
+  vertical-align: bottom;
+  white-space: nowrap;
   padding: 1px 7px;
   border-radius: 99px;
   background: var(--ground);
@@ -1825,7 +1868,7 @@ thead th {
 }
 
 /* Next to the panel, which has the details of one lock. */
-@media (max-width: 1439px) {
+@media (max-width: 1599px) {
   #split:has(#panel:not([hidden])) .detail {
     display: none;
   }
@@ -1835,9 +1878,9 @@ thead th {
   }
 }
 
-@media (max-width: 900px) {
-  #split {
-    grid-template-columns: minmax(0, 1fr);
+@media (min-width: 901px) {
+  #split:has(#panel:not([hidden])) {
+    grid-template-columns: minmax(0, 1fr) auto;
   }
 }
 `,
@@ -1938,7 +1981,7 @@ export class LockTable {
     entry.line?.fade(false);
     this.#entries.set(row.id, entry);
     this.#showTimes(entry);
-    this.#renderSoon();
+    this.renderSoon();
   }
 
   /** @param {string} id */
@@ -1948,7 +1991,7 @@ export class LockTable {
     entry.isGone = true;
     entry.line?.fade(true);
     if (!this.#isStill) this.#removeGone();
-    this.#renderSoon();
+    this.renderSoon();
   }
 
   /**
@@ -1961,7 +2004,7 @@ export class LockTable {
       words.includes(wanted) &&
       (category === undefined || (row.category ?? '') === category) &&
       (!isContended || row.waiters > 0);
-    this.#renderSoon();
+    this.renderSoon();
   }
 
   /** @param {string | undefined} id */
@@ -1982,7 +2025,8 @@ export class LockTable {
     for (const { isSeen, line, row } of this.#entries.values()) if (isSeen) line?.tick(row, now);
   }
 
-  #renderSoon() {
+  /** Writes the lines in the next frame. */
+  renderSoon() {
     if (this.#isDue) return;
     this.#isDue = true;
     requestAnimationFrame(() => this.#render());
@@ -2010,7 +2054,7 @@ export class LockTable {
       if (node === next) next = next?.nextElementSibling ?? null;
       else if (node !== null) this.#body.insertBefore(node, next);
     }
-    if (made === linesPerFrame) this.#renderSoon();
+    if (made === linesPerFrame) this.renderSoon();
     this.onRender([...shown].filter(({ isGone }) => !isGone).length, this.rows.length);
   }
 
@@ -2026,7 +2070,7 @@ export class LockTable {
   #keepStill(isStill) {
     this.#isStill = isStill;
     if (!isStill) this.#removeGone();
-    this.#renderSoon();
+    this.renderSoon();
   }
 
   #removeGone() {

@@ -16,10 +16,12 @@ import {
   runInTrace,
   traceHeaders,
 } from 'reenlock';
+import { systemClock } from '../../src/core/base/clock.ts';
 import { ManualClock } from '../support/clock/manual-clock.ts';
 import { type Gate, gate } from '../support/gate.ts';
 import { type Above, type BoardHost, type BoardOptions, BoardServer, boardHosts } from '../support/http/boards.ts';
 import { installMs, launchBrowser } from '../support/http/browser.ts';
+import { FakeStore } from '../support/stores/fake-store.ts';
 import { type Job, startJob } from '../support/stores/set-up.ts';
 import { until } from '../support/until.ts';
 
@@ -287,6 +289,47 @@ describe('The board in a browser', () => {
     const page = await scene.visit();
     await row(page, 'order:42').getByText('the-holder').waitFor();
     expect(scene.complaints).toEqual([]);
+  });
+
+  it('The board shows no number before the store has replied, and says so when there is no lock', async () => {
+    const store = new FakeStore(systemClock);
+    const locks = createLocks({ store });
+    store.always('list', { kind: 'rejected', error: new Error('down') });
+    const scene = await Scene.start(host, { locks });
+    try {
+      const page = await scene.visit();
+      const totals = () => page.locator('#totals dd').allTextContents();
+      await page.getByText('The store does not reply', { exact: true }).waitFor();
+      await page.getByText(/^The lock store has not replied since .*\d/).waitFor();
+      await page.getByText('No lock is known yet.').waitFor();
+      expect(await totals()).toEqual(['–', '–', '–', '–']);
+      store.heal();
+      await page.getByText('Nobody holds a lock now, and nobody waits for one.').waitFor();
+      await live(page);
+      await page.getByText('0 locks', { exact: true }).waitFor();
+      expect(await totals()).toEqual(['0', '0', '–', '–']);
+      expect(scene.complaints).toEqual([]);
+    } finally {
+      await scene.server.stop();
+      await locks.close({ drainMs: 0 });
+    }
+  });
+
+  it('A phone scrolls to the lock that it opens, and a long key leaves its category readable', async () => {
+    const scene = await Scene.start(host);
+    const key = `tenant/${'9'.repeat(120)}`;
+    await scene.hold('the-holder', key, { category: 'inventory' });
+    const page = await scene.visit();
+    const category = page.locator('.line .category');
+    await category.waitFor();
+    expect(await category.evaluate((node) => node.scrollWidth > node.clientWidth)).toBe(false);
+    await page.setViewportSize({ width: 390, height: 600 });
+    await page.getByRole('button', { name: key }).click();
+    await panel(page).getByText('the-holder').waitFor();
+    const top = () => panel(page).evaluate((node) => node.getBoundingClientRect().top);
+    await until(async () => (await top()) < 300);
+    const width = await page.evaluate('document.documentElement.scrollWidth');
+    expect(width).toBe(390);
   });
 
   it('The board reconnects after a restart of the server and shows the present state', async () => {

@@ -197,6 +197,19 @@ describe('The feed of the board', () => {
     await page.close();
   });
 
+  it('The feed reports that the store replies again, also if nobody holds a lock', async () => {
+    const setup = setUp();
+    setup.store.always('list', { kind: 'rejected', error: new Error('down') });
+    const page = await open(setup, boardOf(setup));
+    await setup.clock.advance(12_000);
+    expect(page.status).toMatchObject({ failedMs: expect.any(Number), isComplete: false });
+    setup.store.heal();
+    await setup.clock.advance(12_000);
+    expect(page.status).toMatchObject({ isComplete: true });
+    expect(page.status).not.toHaveProperty('failedMs');
+    await page.close();
+  });
+
   it('The feed shows what this process uses if the store can’t list', async () => {
     const setup = setUp();
     Object.assign(setup.store, { list: undefined });

@@ -45,11 +45,14 @@ export class Filters {
    * Shows how many locks there are, and why there are none.
    * @param {number} shown
    * @param {number} all
+   * @param {boolean} isKnown Whether the store has replied with all of them.
    */
-  showCounts(shown, all) {
+  showCounts(shown, all, isKnown) {
     const isAll = shown === all;
-    this.#count.textContent = isAll ? counted(all, 'lock') : `${shown.toLocaleString('en')} of ${counted(all, 'lock')}`;
+    const found = isAll ? counted(all, 'lock') : `${shown.toLocaleString('en')} of ${counted(all, 'lock')}`;
+    this.#count.textContent = isKnown || all > 0 ? found : '';
     this.#empty.hidden = shown > 0;
-    this.#empty.textContent = all > 0 ? 'No lock matches.' : 'Nobody holds a lock now, and nobody waits for one.';
+    const none = isKnown ? 'Nobody holds a lock now, and nobody waits for one.' : 'No lock is known yet.';
+    this.#empty.textContent = all > 0 ? 'No lock matches.' : none;
   }
 }

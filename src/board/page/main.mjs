@@ -23,6 +23,10 @@ class Page {
   #offsetMs = 0;
   /** The lock in the panel. @type {string | undefined} */
   #selected;
+  /** Whether the store has replied with all of its locks. Until then, their numbers are unknown. */
+  #isKnown = false;
+  /** Since when the store has not replied, in words. @type {string | undefined} */
+  #downSince;
   #now = () => performance.now() + this.#offsetMs;
   #table = new LockTable(/** @type {HTMLTableElement} */ (document.querySelector('table')), this.#now, (id) =>
     this.#select(id),
@@ -39,7 +43,7 @@ class Page {
 
   constructor() {
     this.#table.onRender = (shown, all) => {
-      this.#filters.showCounts(shown, all);
+      this.#filters.showCounts(shown, all, this.#isKnown);
       this.#showTotals();
     };
     addEventListener('hashchange', () => this.#openLinked());
@@ -68,7 +72,10 @@ class Page {
     for (const id of gone) this.#table.delete(id);
     for (const { category } of rows) this.#filters.offer(category ?? '');
     if ([...rows.map(({ id }) => id), ...gone].includes(this.#selected ?? '')) this.#look();
-    showStatus(status);
+    this.#isKnown ||= status.isComplete;
+    // It has no lines to begin with, so that nothing else writes that there are none.
+    if (isFirst || rows.length + gone.length === 0) this.#table.renderSoon();
+    this.#showStatus(status);
   }
 
   #tick() {
@@ -113,42 +120,54 @@ class Page {
     const waiters = rows.reduce((sum, row) => sum + row.waiters, 0);
     const longest = (/** @type {number[]} */ since) =>
       since.length === 0 ? '–' : duration(this.#now() - Math.min(...since));
-    find('total-held').textContent = held.length.toLocaleString('en');
-    find('total-waiting').textContent = waiters.toLocaleString('en');
+    const number = (/** @type {number} */ count) =>
+      this.#isKnown || rows.length > 0 ? count.toLocaleString('en') : '–';
+    find('total-held').textContent = number(held.length);
+    find('total-waiting').textContent = number(waiters);
     find('longest-hold').textContent = longest(held);
     find('longest-wait').textContent = longest(waiting);
     find('totals').classList.toggle('contended', waiters > 0);
   }
-}
 
-/** @param {Status} status */
-function showStatus({ scanned, total, isFull, canList, failedMs }) {
-  const of = total === undefined ? '' : ` of ${total.toLocaleString('en')}`;
-  const done = Math.min(scanned, total ?? scanned).toLocaleString('en');
-  find('scan').textContent = canList ? `Scanned ${done}${of} names` : '';
-  const notes = [];
-  if (failedMs !== undefined) {
-    notes.push(`The lock store has not replied for ${duration(failedMs)}. This page is out of date.`);
+  /** @param {Status} status */
+  #showStatus({ scanned, total, isComplete, isFull, canList, failedMs }) {
+    showState(failedMs === undefined ? 'live' : 'down');
+    find('scan').textContent = canList ? progress(scanned, total, isComplete) : '';
+    const notes = [];
+    if (failedMs === undefined) this.#downSince = undefined;
+    else {
+      // Once: the notice is read out when it changes.
+      this.#downSince ??= new Date(Date.now() - failedMs).toLocaleTimeString();
+      notes.push(`The lock store has not replied since ${this.#downSince}. This page is out of date.`);
+    }
+    if (!canList) notes.push('This store can’t list its locks: only those that this process has used are shown.');
+    if (isFull) notes.push('There are more locks than the board keeps. Some are missing.');
+    const notice = find('notice');
+    const words = notes.join(' ');
+    if (notice.textContent !== words) notice.textContent = words;
+    notice.hidden = words === '';
   }
-  if (!canList) notes.push('This store can’t list its locks: only those that this process has used are shown.');
-  if (isFull) notes.push('There are more locks than the board keeps. Some are missing.');
-  const notice = find('notice');
-  const words = notes.join(' ');
-  if (notice.textContent !== words) notice.textContent = words;
-  notice.hidden = words === '';
 }
 
-/** @param {State} state @param {number} [retryMs] */
+/** @param {number} scanned @param {number | undefined} total Of the names, if the store can count them. @param {boolean} isComplete */
+function progress(scanned, total, isComplete) {
+  // Such a store is asked for so many names at a time, and may have fewer.
+  if (total === undefined) return isComplete ? 'All names scanned' : 'Scanning…';
+  return `Scanned ${Math.min(scanned, total).toLocaleString('en')} of ${total.toLocaleString('en')} names`;
+}
+
+/** @param {State | 'down'} state @param {number} [retryMs] */
 function showState(state, retryMs = 0) {
   const again = `trying again in ${duration(retryMs)}`;
   const words = {
     live: 'Live',
+    down: 'The store does not reply',
     lost: `Connection lost, ${again}`,
     denied: 'You may not see this board. Sign in, then reload the page.',
     crowded: `Too many pages of this board are open, ${again}`,
   };
   const connection = find('connection');
-  connection.textContent = words[state];
+  if (connection.textContent !== words[state]) connection.textContent = words[state];
   connection.dataset.state = state;
   document.body.classList.toggle('old', state !== 'live');
 }

@@ -57,6 +57,8 @@ export class Panel {
     await this.look(id);
     this.#root.hidden = false;
     this.#key.focus({ preventScroll: true });
+    // On a phone it opens between the filters and the list, partly below the screen.
+    this.#root.scrollIntoView({ block: 'nearest' });
   }
 
   /** @param {boolean} isAllowed */

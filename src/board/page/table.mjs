@@ -95,7 +95,7 @@ export class LockTable {
     entry.line?.fade(false);
     this.#entries.set(row.id, entry);
     this.#showTimes(entry);
-    this.#renderSoon();
+    this.renderSoon();
   }
 
   /** @param {string} id */
@@ -105,7 +105,7 @@ export class LockTable {
     entry.isGone = true;
     entry.line?.fade(true);
     if (!this.#isStill) this.#removeGone();
-    this.#renderSoon();
+    this.renderSoon();
   }
 
   /**
@@ -118,7 +118,7 @@ export class LockTable {
       words.includes(wanted) &&
       (category === undefined || (row.category ?? '') === category) &&
       (!isContended || row.waiters > 0);
-    this.#renderSoon();
+    this.renderSoon();
   }
 
   /** @param {string | undefined} id */
@@ -139,7 +139,8 @@ export class LockTable {
     for (const { isSeen, line, row } of this.#entries.values()) if (isSeen) line?.tick(row, now);
   }
 
-  #renderSoon() {
+  /** Writes the lines in the next frame. */
+  renderSoon() {
     if (this.#isDue) return;
     this.#isDue = true;
     requestAnimationFrame(() => this.#render());
@@ -167,7 +168,7 @@ export class LockTable {
       if (node === next) next = next?.nextElementSibling ?? null;
       else if (node !== null) this.#body.insertBefore(node, next);
     }
-    if (made === linesPerFrame) this.#renderSoon();
+    if (made === linesPerFrame) this.renderSoon();
     this.onRender([...shown].filter(({ isGone }) => !isGone).length, this.rows.length);
   }
 
@@ -183,7 +184,7 @@ export class LockTable {
   #keepStill(isStill) {
     this.#isStill = isStill;
     if (!isStill) this.#removeGone();
-    this.#renderSoon();
+    this.renderSoon();
   }
 
   #removeGone() {
