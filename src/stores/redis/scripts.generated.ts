@@ -3,20 +3,20 @@ import type { RedisScript } from './scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: '48f735367b1831d950bc71927bae1e5e85118a0e',
-  source: `local process, owner, hold, mode, ttlMs, least = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[6], tonumber(ARGV[8] or 0)
+  sha1: '729782aab3630b698b9285d394a94a1941f3df05',
+  source: `local process, owner, hold, mode, recordTtlMs, minFence = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[6], tonumber(ARGV[8] or 0)
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
 local nowMs = math.floor(nowUs / 1000)
-local format, fence, ends, queued, buriedMs, onlyId = unpack(redis.call(
+local format, fence, ends, queued, buriedUntilMs, onlyId = unpack(redis.call(
 'HMGET', KEYS[1], 'format', 'fence', 'ends', 'queued', 'tombstones', 'hold'
 ))
 if format and format ~= '1' then return redis.error_reply('RLFORMAT the lock is of another format') end
 local count, claims, onlyOwner, onlyProcess, leastMode = 0, 0, nil, nil, nil
 local endMs = nowMs + ARGV[5]
-if not ends and not queued and not buriedMs then
+if not ends and not queued and not buriedUntilMs then
 local last = tonumber(fence or 0)
-local raised = math.max(nowUs, last + 1, least)
+local raised = math.max(nowUs, last + 1, minFence)
 fence = raised == nowUs and time[1] .. string.sub('00000' .. time[2], -6) or string.format('%.0f', raised)
 if claims == 1 then
 redis.call(
@@ -31,13 +31,13 @@ end
 count, ends, onlyId, onlyOwner, onlyProcess, leastMode = 1, endMs, hold, owner, process, mode
 if raised ~= nowUs or math.floor(last / 6e7) ~= math.floor(raised / 6e7) or endMs - nowMs > 4e4 then
 local untilMs = endMs
-local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
+local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedUntilMs or 0) - nowMs + recordTtlMs + 1e5
 redis.call('PEXPIRE', KEYS[1], keepMs)
 end
 if raised == nowUs then return fence end
 return {'granted', nowMs, fence, endMs, 0, 0, 0}
 end
-if buriedMs and tonumber(buriedMs) > nowMs and tonumber(redis.call('ZSCORE', KEYS[6], hold) or 0) > nowMs then
+if buriedUntilMs and tonumber(buriedUntilMs) > nowMs and tonumber(redis.call('ZSCORE', KEYS[6], hold) or 0) > nowMs then
 return {'cancelled', nowMs}
 end
 local mayQueue, claimMs, priority, maxWaiters, livenessMs, channels = string.match(
@@ -83,6 +83,9 @@ if several then return redis.call('HGET', KEYS[2], 'h:' .. id) end
 if not id or id ~= onlyId then return nil end
 return onlyProcess .. ' ' .. onlyOwner .. ' ' .. leastMode .. ' ' .. fence .. ' 1' .. (claims > 0 and ' claim' or '')
 end
+local function endOf(id)
+return several and tonumber(redis.call('ZSCORE', KEYS[3], id) or ends) or ends
+end
 local function familyOf(owner, id)
 if not several then
 if count == 0 or not isAncestor(onlyOwner, owner) then return 0, 0, 0, readHold(id) end
@@ -95,8 +98,8 @@ if found[i] then sum, depth = sum + found[i], i - 1 end
 end
 return sum, depth, tonumber(found[#found] or 0), found[1]
 end
-local function beside(hold)
-if hold.isAlone then return 0, 0 end
+local function othersOf(hold)
+if hold.hasNoFamily then return 0, 0 end
 local family, _, number = familyOf(hold.owner)
 return family - 1, number - 1
 end
@@ -104,16 +107,17 @@ local function listHolds(from, to, most)
 local ids, list = count > 0 and {onlyId, ends} or {}, {}
 if several then ids = redis.call('ZRANGE', KEYS[3], from, to, 'BYSCORE', 'LIMIT', 0, most, 'WITHSCORES') end
 for i = 1, #ids, 2 do
-local process, owner, mode, number, claim = string.match(readHold(ids[i]) or '', '^([^ ]+) ([^ ]+) ([^ ]+) %d+ (%d+)(.*)$')
+local process, owner, mode, _, nr, claim = string.match(readHold(ids[i]) or '', '^(%S+)%s(%S+)%s(%S+)%s(%d+)%s(%d+)(.*)$')
 list[#list + 1] = process and {
-id = ids[i], process = process, owner = owner, mode = mode, number = tonumber(number), isClaim = claim ~= '', endMs = ids[i + 1]
+id = ids[i], process = process, owner = owner, mode = mode, nr = tonumber(nr), isClaim = claim ~= '', endMs = ids[i + 1]
 }
 end
-table.sort(list, function(a, b) return a.number < b.number end)
+table.sort(list, function(a, b) return a.nr < b.nr end)
 return list
 end
 local isCluster = string.find(channels, '{', 1, true)
-local granted, taken, handsOff, tellGranted, handOffWithin = {}, {}, true, nil, nil
+local granted, taken, isDequeued, handsOff = {}, {}, false, true
+local tellGranted, handOffWithin
 local function readWaiter(id)
 local text = redis.call('HGET', KEYS[5], 'w:' .. id) or '- - write 0 0 0'
 local process, owner, mode, claimMs, priority, sinceUs = string.match(text, '^([^ ]+) ([^ ]+) ([^ ]+) (%d+) ([^ ]+) (%d+)$')
@@ -133,15 +137,16 @@ local function placeOf(sinceUs, priority, front)
 if priority == '0' and front == 0 then return sinceUs end
 return sinceUs - priority * 1e7 - front * 1e14
 end
-local function sweep()
+local function dropQueue()
 redis.call('DEL', KEYS[5])
 redis.call('HDEL', KEYS[1], 'queued')
 queued = false
 end
 local function dequeue(id, fields, said, isOnly)
 local over = {'w:' .. id}
+isDequeued = true
 redis.call('ZREM', KEYS[4], id)
-if isOnly then return sweep() end
+if isOnly then return dropQueue() end
 for i = 2, #fields do
 if tonumber(said[i] or 1) > 1 then
 redis.call('HINCRBY', KEYS[5], fields[i], '-1')
@@ -157,21 +162,19 @@ return number or 0, type(server) == 'string' and ' ' .. server or ''
 end
 if hasExpired() then
 local function clear()
-redis.call('HDEL', KEYS[1], 'ends', 'hold', 'owner', 'process', 'mode', 'claims', 'holds', 'grants', 'mixed')
+redis.call('HDEL', KEYS[1], 'ends','hold','owner','process','mode','claims', 'holds', 'grants', 'mixed')
 isStale = isStale or several
 count, ends, claims, several, isMixed, onlyId, grants, leastMode = 0, 0, 0, nil, nil, nil, nil, 'write'
 end
 local function findLeast()
-local most = 0
-leastMode = 'read'
+local least, most
 for _, text in ipairs(redis.call('HVALS', KEYS[2])) do
-local mode = string.match(text, '^[^ ]+ [^ ]+ ([^ ]+)')
-if mode then
-most = math.max(most, limitOf(mode))
-if limitOf(mode) < limitOf(leastMode) then leastMode = mode end
+local _, _, mode = string.match(text, '^(%S+)%s(%S+)%s(%S+)%s(%d+)%s(%d+)(.*)$')
+local limit = mode and limitOf(mode)
+if limit and (not least or limit < least) then least, leastMode = limit, mode end
+most = math.max(most or 0, limit or 0)
 end
-end
-isMixed = most > limitOf(leastMode)
+isMixed = most > least
 redis.call('HSET', KEYS[1], 'mode', leastMode)
 if not isMixed then redis.call('HDEL', KEYS[1], 'mixed') end
 end
@@ -210,11 +213,11 @@ local fields = fieldsOf('c:', owner, {'p:' .. process})
 local said = queued and redis.call('HMGET', KEYS[5], 'w:' .. hold, unpack(fields)) or {false}
 local isWaiting = table.remove(said, 1)
 local function markLive(changes)
-local untilMs, state, before = string.match(said[1] or '0 live', '^(%d+) (%a+)(.*)$')
-local number, server = 0, ''
-if isCluster then number, server = listenersOf(process) end
-local mark = number > 0 and server or ''
-local isMarked = state ~= 'suspended' and mark == before and untilMs - nowMs >= tonumber(livenessMs)
+local untilMs, state, knownMark = string.match(said[1] or '0 live', '^(%d+)%s(%a+)(.*)$')
+local listeners, server = 0, ''
+if isCluster then listeners, server = listenersOf(process) end
+local mark = listeners > 0 and server or ''
+local isMarked = state ~= 'suspended' and mark == knownMark and untilMs - nowMs >= tonumber(livenessMs)
 local spanMs = math.ceil(livenessMs * 1.1)
 if not isMarked then
 if state == 'suspended' then state = 'owed' end
@@ -224,7 +227,7 @@ end
 if #changes == 0 then return end
 if isWaiting then redis.call('HDEL', KEYS[1], '') end
 redis.call('HSET', KEYS[5], unpack(changes))
-if isMarked or queued and redis.call('PTTL', KEYS[5]) >= spanMs then return end
+if isMarked or (queued and redis.call('PTTL', KEYS[5]) >= spanMs) then return end
 redis.call('PEXPIRE', KEYS[4], 2 * spanMs)
 redis.call('PEXPIRE', KEYS[5], 2 * spanMs)
 end
@@ -255,9 +258,10 @@ end
 local function sharesFence(hold, family)
 local limit = limitOf(hold.mode)
 if hold.fence or hold.mode == 'read' then return true end
-if family == 0 or limitOf(leastMode) > limit or limit == 1 or not isMixed then return family > 0 and limitOf(leastMode) <= limit end
+if family == 0 or limitOf(leastMode) > limit then return false end
+if limit == 1 or not isMixed then return true end
 for _, text in ipairs(redis.call('HVALS', KEYS[2])) do
-local other, mode = string.match(text, '^[^ ]+ ([^ ]+) ([^ ]+)')
+local _, other, mode = string.match(text, '^(%S+)%s(%S+)%s(%S+)%s(%d+)%s(%d+)(.*)$')
 if other and isAncestor(other, hold.owner) and limitOf(mode) <= limit then return true end
 end
 return false
@@ -281,10 +285,11 @@ redis.call('HDEL', KEYS[1], 'hold', 'owner', 'process')
 several, isStale = true, false
 end
 local function grantBeside(hold, family, number)
-local isKept, wanted, most = several and math.floor(hold.endMs / 6e4) <= math.floor(ends / 6e4), limitOf(hold.mode), limitOf(leastMode)
+local wanted, most = limitOf(hold.mode), limitOf(leastMode)
+local isKept = several and math.floor(hold.endMs / 6e4) <= math.floor(ends / 6e4)
 if not several then moveBeside() end
 if not sharesFence(hold, family) then
-local raised = math.max(nowUs, fence + 1, hold.least or 0)
+local raised = math.max(nowUs, fence + 1, hold.minFence or 0)
 fence, isKept = string.format('%.0f', raised), isKept and raised == nowUs
 end
 count, ends = count + 1, math.max(ends, hold.endMs)
@@ -294,14 +299,17 @@ if hold.isClaim then
 claims = claims + 1
 redis.call('HSET', KEYS[1], 'claims', claims)
 end
-if wanted ~= most then isMixed = redis.call('HSET', KEYS[1], 'mixed', 1) end
+if wanted ~= most then
+isMixed = true
+redis.call('HSET', KEYS[1], 'mixed', 1)
+end
 if wanted < most then
 leastMode = hold.mode
 redis.call('HSET', KEYS[1], 'mode', leastMode)
 end
 if isKept then return end
 local untilMs = ends
-local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
+local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedUntilMs or 0) - nowMs + recordTtlMs + 1e5
 redis.call('PEXPIRE', KEYS[1], keepMs)
 redis.call('PEXPIRE', KEYS[2], keepMs)
 redis.call('PEXPIRE', KEYS[3], keepMs)
@@ -315,16 +323,16 @@ tellGranted = function(from)
 for i = from, #granted do
 local waiter = granted[i]
 if waiter.process ~= process then
-tell(waiter.process, table.concat({'granted', waiter.id, fence, waiter.endMs, beside(waiter)}, ' '))
+tell(waiter.process, table.concat({'granted', waiter.id, fence, waiter.endMs, othersOf(waiter)}, ' '))
 end
 end
 end
 local page, at, isLast, passed, seen = {}, 1, false, 0, 0
-local verdicts, owed = {}, {}
+local verdicts, paid = {}, {}
 local function judge(name, known)
-local untilMs, state, mark = string.match(known or '0 live', '^(%d+) (%a+)(.*)$')
+local untilMs, state, mark = string.match(known or '0 live', '^(%d+)%s(%a+)(.*)$')
 if tonumber(untilMs) <= nowMs then return 'gone' end
-if state == 'owed' then owed[name] = known end
+if state == 'owed' then paid[name] = known end
 if name == process or state == 'owed' then return 'live' end
 if state == 'suspended' then return 'passed' end
 local isDeaf
@@ -362,7 +370,7 @@ end
 if verdict == 'passed' then passed = passed + 1 end
 at, seen = at + 1, seen + 1
 end
-if passed == 0 then sweep() end
+if passed == 0 then dropQueue() end
 end
 local mayHandOff = handsOff and (count == 0 or limitOf(leastMode) > 1)
 if handsOff and not mayHandOff and queued == 'front' then
@@ -370,17 +378,17 @@ local id, place = unpack(redis.call('ZRANGE', KEYS[4], '0', '0', 'WITHSCORES'))
 local waiter = id and readWaiter(id)
 mayHandOff = id and tonumber(place) < tonumber(placeOf(waiter.sinceUs, waiter.priority, 0))
 end
-local next = mayHandOff and nextLive()
-local goesOn = next and next ~= true
+local nextWaiter = mayHandOff and nextLive()
+local goesOn = nextWaiter and nextWaiter ~= true
 if goesOn and count == 0 then
-local first = next
-local hold, owner, process, mode, endMs, least = first.id, first.owner, first.process, first.mode, first.endMs, 0
+local first = nextWaiter
+local hold, owner, process, mode, endMs, minFence = first.id, first.owner, first.process, first.mode, first.endMs, 0
 goesOn = limitOf(mode) > 1 or tonumber(first.said[#first.said] or 0) > 1
 dequeue(hold, first.fields, first.said, not goesOn and isLast and passed == 0 and not page[at + 1])
-if queued and owed[process] then setState(process, owed[process], 'live') end
+if queued and paid[process] then setState(process, paid[process], 'live') end
 claims = 1
 local last = tonumber(fence or 0)
-local raised = math.max(nowUs, last + 1, least)
+local raised = math.max(nowUs, last + 1, minFence)
 fence = raised == nowUs and time[1] .. string.sub('00000' .. time[2], -6) or string.format('%.0f', raised)
 if claims == 1 then
 redis.call(
@@ -395,15 +403,15 @@ end
 count, ends, onlyId, onlyOwner, onlyProcess, leastMode = 1, endMs, hold, owner, process, mode
 if raised ~= nowUs or math.floor(last / 6e7) ~= math.floor(raised / 6e7) or endMs - nowMs > 4e4 then
 local untilMs = endMs
-local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
+local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedUntilMs or 0) - nowMs + recordTtlMs + 1e5
 redis.call('PEXPIRE', KEYS[1], keepMs)
 end
 granted[1], taken[hold] = first, true
-if not goesOn then next = nil end
+if not goesOn then nextWaiter = nil end
 end
 local function claim(waiter, family, number)
 dequeue(waiter.id, waiter.fields, waiter.said)
-waiter.isAlone = family == 0 and waiter.said[2] == '1'
+waiter.hasNoFamily = family == 0 and waiter.said[2] == '1'
 granted[#granted + 1], taken[waiter.id] = waiter, true
 grantBeside(waiter, family, number)
 end
@@ -437,31 +445,30 @@ end
 for _, waiter in ipairs(left) do
 local _, depth = familyOf(waiter.owner)
 redis.call('ZADD', KEYS[4], 'LT', placeOf(waiter.sinceUs, waiter.priority, depth), waiter.id)
+end
+if #left > 0 then
 redis.call('HSET', KEYS[1], 'queued', 'front')
 queued = 'front'
 end
 if #nested > 0 then page, at, isLast, passed = {}, 1, size + #left == #nested, 0 end
 end
 while goesOn do
-if taken[next.id] then
-if tonumber(next.said[#next.said] or 0) > 1 then handOffWithin(next.owner) end
-next = limitOf(next.mode) > 1 and nextLive()
-if not next or next == true then break end
+if taken[nextWaiter.id] then
+if tonumber(nextWaiter.said[#nextWaiter.said] or 0) > 1 then handOffWithin(nextWaiter.owner) end
+nextWaiter = limitOf(nextWaiter.mode) > 1 and nextLive()
+if not nextWaiter or nextWaiter == true then break end
 end
-local family, _, number = familyOf(next.owner)
-goesOn = admits(next.owner, next.mode, family)
+local family, _, number = familyOf(nextWaiter.owner)
+goesOn = admits(nextWaiter.owner, nextWaiter.mode, family)
 if not goesOn or #granted >= 256 then break end
-if owed[next.process] then setState(next.process, owed[next.process], 'live') end
-claim(next, family, number)
+if paid[nextWaiter.process] then setState(nextWaiter.process, paid[nextWaiter.process], 'live') end
+claim(nextWaiter, family, number)
 end
-if goesOn and next and next ~= true then tell(next.process, 'next ' .. next.id) end
+if goesOn and nextWaiter and nextWaiter ~= true then tell(nextWaiter.process, 'next ' .. nextWaiter.id) end
 tellGranted(1)
-isBlocked = next and not (next == true and isWaiting)
-if not queued then said = {} end
-if #granted > 0 then
-family, depth, number, isHeld = familyOf(owner, hold)
-if queued then said = redis.call('HMGET', KEYS[5], unpack(fields)) end
-end
+isBlocked = nextWaiter and not (nextWaiter == true and isWaiting)
+if isDequeued then said = queued and redis.call('HMGET', KEYS[5], unpack(fields)) or {} end
+if #granted > 0 then family, depth, number, isHeld = familyOf(owner, hold) end
 end
 if not isHeld and isBlocked and family == 0 and not isWaiting and mayQueue == '1' and admits(owner, mode, family) then
 local _, first = unpack(redis.call('ZRANGE', KEYS[4], '0', '0', 'WITHSCORES'))
@@ -469,23 +476,22 @@ isBlocked = redis.call('ZCARD', KEYS[4]) >= tonumber(maxWaiters) or tonumber(pla
 if not isBlocked then markLive({}) end
 end
 if isHeld then
-if count == 1 and least > tonumber(fence) then
-fence = ARGV[8]
+if count == 1 and minFence > tonumber(fence) then
+fence = string.format('%.0f', minFence)
 redis.call('HSET', KEYS[1], 'fence', fence)
 local untilMs = ends
-local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
+local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedUntilMs or 0) - nowMs + recordTtlMs + 1e5
 redis.call('PEXPIRE', KEYS[1], keepMs)
 end
-endMs = several and tonumber(redis.call('ZSCORE', KEYS[3], hold) or ends) or ends
-reply = {'granted', nowMs, fence, endMs, string.find(isHeld, ' claim', 1, true) and 1 or 0, family - 1, number - 1}
+reply = {'granted', nowMs, fence, endOf(hold), string.find(isHeld, ' claim$') and 1 or 0, family - 1, number - 1}
 elseif admits(owner, mode, family) and (family > 0 or not isBlocked) then
 if isWaiting then dequeue(hold, fields, said) end
 if count > 0 then
-local own = {id = hold, process = process, owner = owner, mode = mode, endMs = endMs, least = least}
+local own = {id = hold, process = process, owner = owner, mode = mode, endMs = endMs, minFence = minFence}
 grantBeside(own, family, number)
 else
 local last = tonumber(fence or 0)
-local raised = math.max(nowUs, last + 1, least)
+local raised = math.max(nowUs, last + 1, minFence)
 fence = raised == nowUs and time[1] .. string.sub('00000' .. time[2], -6) or string.format('%.0f', raised)
 if claims == 1 then
 redis.call(
@@ -500,12 +506,12 @@ end
 count, ends, onlyId, onlyOwner, onlyProcess, leastMode = 1, endMs, hold, owner, process, mode
 if raised ~= nowUs or math.floor(last / 6e7) ~= math.floor(raised / 6e7) or endMs - nowMs > 4e4 then
 local untilMs = endMs
-local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
+local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedUntilMs or 0) - nowMs + recordTtlMs + 1e5
 redis.call('PEXPIRE', KEYS[1], keepMs)
 end
 end
 family, number = family + 1, number + 1
-for _, waiter in ipairs(granted) do waiter.isAlone = false end
+for _, waiter in ipairs(granted) do waiter.hasNoFamily = false end
 local told = #granted
 if queued then
 handOffWithin(owner)
@@ -531,7 +537,7 @@ elseif queued and position == 0 then
 redis.call('DEL', KEYS[5])
 said = {}
 end
-local sinceUs = time[1] .. string.sub('00000' .. time[2], -6)
+local sinceUs = string.format('%.0f', nowUs)
 redis.call('ZADD', KEYS[4], placeOf(sinceUs, priority, depth), hold)
 local changes = {'w:' .. hold, process .. ' ' .. owner .. ' ' .. mode .. ' ' .. claimMs .. ' ' .. priority .. ' ' .. sinceUs}
 for i = 2, #fields do
@@ -547,7 +553,7 @@ reply = {status, nowMs, ends, position, isWaiting and 0 or 1, isNewestLost and 1
 end
 if isPoll or #granted > 0 then
 local function append(claim)
-for _, each in ipairs({claim.id, fence, claim.endMs, beside(claim)}) do reply[#reply + 1] = each end
+for _, each in ipairs({claim.id, fence, claim.endMs, othersOf(claim)}) do reply[#reply + 1] = each end
 end
 for _, waiter in ipairs(granted) do
 if waiter.process == process and waiter.id ~= hold then append(waiter) end
@@ -605,12 +611,12 @@ return {}`,
 
 export const forceRelease: RedisScript = {
   name: 'force-release',
-  sha1: 'feeaa69a7027b7e6ef9d8caf5b5559a950a20ece',
-  source: `local ttlMs, channels, process, hold = ARGV[2], ARGV[3], '', ''
+  sha1: 'abb9d51ee8579894015998f0a02c00b40b455db1',
+  source: `local recordTtlMs, channels, process, hold = ARGV[2], ARGV[3], '', ''
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
 local nowMs = math.floor(nowUs / 1000)
-local format, fence, ends, queued, buriedMs, onlyId = unpack(redis.call(
+local format, fence, ends, queued, buriedUntilMs, onlyId = unpack(redis.call(
 'HMGET', KEYS[1], 'format', 'fence', 'ends', 'queued', 'tombstones', 'hold'
 ))
 if format and format ~= '1' then return redis.error_reply('RLFORMAT the lock is of another format') end
@@ -655,6 +661,9 @@ if several then return redis.call('HGET', KEYS[2], 'h:' .. id) end
 if not id or id ~= onlyId then return nil end
 return onlyProcess .. ' ' .. onlyOwner .. ' ' .. leastMode .. ' ' .. fence .. ' 1' .. (claims > 0 and ' claim' or '')
 end
+local function endOf(id)
+return several and tonumber(redis.call('ZSCORE', KEYS[3], id) or ends) or ends
+end
 local function familyOf(owner, id)
 if not several then
 if count == 0 or not isAncestor(onlyOwner, owner) then return 0, 0, 0, readHold(id) end
@@ -667,8 +676,8 @@ if found[i] then sum, depth = sum + found[i], i - 1 end
 end
 return sum, depth, tonumber(found[#found] or 0), found[1]
 end
-local function beside(hold)
-if hold.isAlone then return 0, 0 end
+local function othersOf(hold)
+if hold.hasNoFamily then return 0, 0 end
 local family, _, number = familyOf(hold.owner)
 return family - 1, number - 1
 end
@@ -676,16 +685,17 @@ local function listHolds(from, to, most)
 local ids, list = count > 0 and {onlyId, ends} or {}, {}
 if several then ids = redis.call('ZRANGE', KEYS[3], from, to, 'BYSCORE', 'LIMIT', 0, most, 'WITHSCORES') end
 for i = 1, #ids, 2 do
-local process, owner, mode, number, claim = string.match(readHold(ids[i]) or '', '^([^ ]+) ([^ ]+) ([^ ]+) %d+ (%d+)(.*)$')
+local process, owner, mode, _, nr, claim = string.match(readHold(ids[i]) or '', '^(%S+)%s(%S+)%s(%S+)%s(%d+)%s(%d+)(.*)$')
 list[#list + 1] = process and {
-id = ids[i], process = process, owner = owner, mode = mode, number = tonumber(number), isClaim = claim ~= '', endMs = ids[i + 1]
+id = ids[i], process = process, owner = owner, mode = mode, nr = tonumber(nr), isClaim = claim ~= '', endMs = ids[i + 1]
 }
 end
-table.sort(list, function(a, b) return a.number < b.number end)
+table.sort(list, function(a, b) return a.nr < b.nr end)
 return list
 end
 local isCluster = string.find(channels, '{', 1, true)
-local granted, taken, handsOff, tellGranted, handOffWithin = {}, {}, true, nil, nil
+local granted, taken, isDequeued, handsOff = {}, {}, false, true
+local tellGranted, handOffWithin
 local function readWaiter(id)
 local text = redis.call('HGET', KEYS[5], 'w:' .. id) or '- - write 0 0 0'
 local process, owner, mode, claimMs, priority, sinceUs = string.match(text, '^([^ ]+) ([^ ]+) ([^ ]+) (%d+) ([^ ]+) (%d+)$')
@@ -705,15 +715,16 @@ local function placeOf(sinceUs, priority, front)
 if priority == '0' and front == 0 then return sinceUs end
 return sinceUs - priority * 1e7 - front * 1e14
 end
-local function sweep()
+local function dropQueue()
 redis.call('DEL', KEYS[5])
 redis.call('HDEL', KEYS[1], 'queued')
 queued = false
 end
 local function dequeue(id, fields, said, isOnly)
 local over = {'w:' .. id}
+isDequeued = true
 redis.call('ZREM', KEYS[4], id)
-if isOnly then return sweep() end
+if isOnly then return dropQueue() end
 for i = 2, #fields do
 if tonumber(said[i] or 1) > 1 then
 redis.call('HINCRBY', KEYS[5], fields[i], '-1')
@@ -728,21 +739,19 @@ local number, server = redis.pcall('PUBSUB', 'SHARDNUMSUB', KEYS[1] .. ':' .. na
 return number or 0, type(server) == 'string' and ' ' .. server or ''
 end
 local function clear()
-redis.call('HDEL', KEYS[1], 'ends', 'hold', 'owner', 'process', 'mode', 'claims', 'holds', 'grants', 'mixed')
+redis.call('HDEL', KEYS[1], 'ends','hold','owner','process','mode','claims', 'holds', 'grants', 'mixed')
 isStale = isStale or several
 count, ends, claims, several, isMixed, onlyId, grants, leastMode = 0, 0, 0, nil, nil, nil, nil, 'write'
 end
 local function findLeast()
-local most = 0
-leastMode = 'read'
+local least, most
 for _, text in ipairs(redis.call('HVALS', KEYS[2])) do
-local mode = string.match(text, '^[^ ]+ [^ ]+ ([^ ]+)')
-if mode then
-most = math.max(most, limitOf(mode))
-if limitOf(mode) < limitOf(leastMode) then leastMode = mode end
+local _, _, mode = string.match(text, '^(%S+)%s(%S+)%s(%S+)%s(%d+)%s(%d+)(.*)$')
+local limit = mode and limitOf(mode)
+if limit and (not least or limit < least) then least, leastMode = limit, mode end
+most = math.max(most or 0, limit or 0)
 end
-end
-isMixed = most > limitOf(leastMode)
+isMixed = most > least
 redis.call('HSET', KEYS[1], 'mode', leastMode)
 if not isMixed then redis.call('HDEL', KEYS[1], 'mixed') end
 end
@@ -801,9 +810,10 @@ end
 local function sharesFence(hold, family)
 local limit = limitOf(hold.mode)
 if hold.fence or hold.mode == 'read' then return true end
-if family == 0 or limitOf(leastMode) > limit or limit == 1 or not isMixed then return family > 0 and limitOf(leastMode) <= limit end
+if family == 0 or limitOf(leastMode) > limit then return false end
+if limit == 1 or not isMixed then return true end
 for _, text in ipairs(redis.call('HVALS', KEYS[2])) do
-local other, mode = string.match(text, '^[^ ]+ ([^ ]+) ([^ ]+)')
+local _, other, mode = string.match(text, '^(%S+)%s(%S+)%s(%S+)%s(%d+)%s(%d+)(.*)$')
 if other and isAncestor(other, hold.owner) and limitOf(mode) <= limit then return true end
 end
 return false
@@ -827,10 +837,11 @@ redis.call('HDEL', KEYS[1], 'hold', 'owner', 'process')
 several, isStale = true, false
 end
 local function grantBeside(hold, family, number)
-local isKept, wanted, most = several and math.floor(hold.endMs / 6e4) <= math.floor(ends / 6e4), limitOf(hold.mode), limitOf(leastMode)
+local wanted, most = limitOf(hold.mode), limitOf(leastMode)
+local isKept = several and math.floor(hold.endMs / 6e4) <= math.floor(ends / 6e4)
 if not several then moveBeside() end
 if not sharesFence(hold, family) then
-local raised = math.max(nowUs, fence + 1, hold.least or 0)
+local raised = math.max(nowUs, fence + 1, hold.minFence or 0)
 fence, isKept = string.format('%.0f', raised), isKept and raised == nowUs
 end
 count, ends = count + 1, math.max(ends, hold.endMs)
@@ -840,14 +851,17 @@ if hold.isClaim then
 claims = claims + 1
 redis.call('HSET', KEYS[1], 'claims', claims)
 end
-if wanted ~= most then isMixed = redis.call('HSET', KEYS[1], 'mixed', 1) end
+if wanted ~= most then
+isMixed = true
+redis.call('HSET', KEYS[1], 'mixed', 1)
+end
 if wanted < most then
 leastMode = hold.mode
 redis.call('HSET', KEYS[1], 'mode', leastMode)
 end
 if isKept then return end
 local untilMs = ends
-local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
+local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedUntilMs or 0) - nowMs + recordTtlMs + 1e5
 redis.call('PEXPIRE', KEYS[1], keepMs)
 redis.call('PEXPIRE', KEYS[2], keepMs)
 redis.call('PEXPIRE', KEYS[3], keepMs)
@@ -860,16 +874,16 @@ tellGranted = function(from)
 for i = from, #granted do
 local waiter = granted[i]
 if waiter.process ~= process then
-tell(waiter.process, table.concat({'granted', waiter.id, fence, waiter.endMs, beside(waiter)}, ' '))
+tell(waiter.process, table.concat({'granted', waiter.id, fence, waiter.endMs, othersOf(waiter)}, ' '))
 end
 end
 end
 local page, at, isLast, passed, seen = {}, 1, false, 0, 0
-local verdicts, owed = {}, {}
+local verdicts, paid = {}, {}
 local function judge(name, known)
-local untilMs, state, mark = string.match(known or '0 live', '^(%d+) (%a+)(.*)$')
+local untilMs, state, mark = string.match(known or '0 live', '^(%d+)%s(%a+)(.*)$')
 if tonumber(untilMs) <= nowMs then return 'gone' end
-if state == 'owed' then owed[name] = known end
+if state == 'owed' then paid[name] = known end
 if name == process or state == 'owed' then return 'live' end
 if state == 'suspended' then return 'passed' end
 local isDeaf
@@ -907,7 +921,7 @@ end
 if verdict == 'passed' then passed = passed + 1 end
 at, seen = at + 1, seen + 1
 end
-if passed == 0 then sweep() end
+if passed == 0 then dropQueue() end
 end
 local mayHandOff = handsOff and (count == 0 or limitOf(leastMode) > 1)
 if handsOff and not mayHandOff and queued == 'front' then
@@ -915,17 +929,17 @@ local id, place = unpack(redis.call('ZRANGE', KEYS[4], '0', '0', 'WITHSCORES'))
 local waiter = id and readWaiter(id)
 mayHandOff = id and tonumber(place) < tonumber(placeOf(waiter.sinceUs, waiter.priority, 0))
 end
-local next = mayHandOff and nextLive()
-local goesOn = next and next ~= true
+local nextWaiter = mayHandOff and nextLive()
+local goesOn = nextWaiter and nextWaiter ~= true
 if goesOn and count == 0 then
-local first = next
-local hold, owner, process, mode, endMs, least = first.id, first.owner, first.process, first.mode, first.endMs, 0
+local first = nextWaiter
+local hold, owner, process, mode, endMs, minFence = first.id, first.owner, first.process, first.mode, first.endMs, 0
 goesOn = limitOf(mode) > 1 or tonumber(first.said[#first.said] or 0) > 1
 dequeue(hold, first.fields, first.said, not goesOn and isLast and passed == 0 and not page[at + 1])
-if queued and owed[process] then setState(process, owed[process], 'live') end
+if queued and paid[process] then setState(process, paid[process], 'live') end
 claims = 1
 local last = tonumber(fence or 0)
-local raised = math.max(nowUs, last + 1, least)
+local raised = math.max(nowUs, last + 1, minFence)
 fence = raised == nowUs and time[1] .. string.sub('00000' .. time[2], -6) or string.format('%.0f', raised)
 if claims == 1 then
 redis.call(
@@ -940,15 +954,15 @@ end
 count, ends, onlyId, onlyOwner, onlyProcess, leastMode = 1, endMs, hold, owner, process, mode
 if raised ~= nowUs or math.floor(last / 6e7) ~= math.floor(raised / 6e7) or endMs - nowMs > 4e4 then
 local untilMs = endMs
-local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
+local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedUntilMs or 0) - nowMs + recordTtlMs + 1e5
 redis.call('PEXPIRE', KEYS[1], keepMs)
 end
 granted[1], taken[hold] = first, true
-if not goesOn then next = nil end
+if not goesOn then nextWaiter = nil end
 end
 local function claim(waiter, family, number)
 dequeue(waiter.id, waiter.fields, waiter.said)
-waiter.isAlone = family == 0 and waiter.said[2] == '1'
+waiter.hasNoFamily = family == 0 and waiter.said[2] == '1'
 granted[#granted + 1], taken[waiter.id] = waiter, true
 grantBeside(waiter, family, number)
 end
@@ -982,24 +996,26 @@ end
 for _, waiter in ipairs(left) do
 local _, depth = familyOf(waiter.owner)
 redis.call('ZADD', KEYS[4], 'LT', placeOf(waiter.sinceUs, waiter.priority, depth), waiter.id)
+end
+if #left > 0 then
 redis.call('HSET', KEYS[1], 'queued', 'front')
 queued = 'front'
 end
 if #nested > 0 then page, at, isLast, passed = {}, 1, size + #left == #nested, 0 end
 end
 while goesOn do
-if taken[next.id] then
-if tonumber(next.said[#next.said] or 0) > 1 then handOffWithin(next.owner) end
-next = limitOf(next.mode) > 1 and nextLive()
-if not next or next == true then break end
+if taken[nextWaiter.id] then
+if tonumber(nextWaiter.said[#nextWaiter.said] or 0) > 1 then handOffWithin(nextWaiter.owner) end
+nextWaiter = limitOf(nextWaiter.mode) > 1 and nextLive()
+if not nextWaiter or nextWaiter == true then break end
 end
-local family, _, number = familyOf(next.owner)
-goesOn = admits(next.owner, next.mode, family)
+local family, _, number = familyOf(nextWaiter.owner)
+goesOn = admits(nextWaiter.owner, nextWaiter.mode, family)
 if not goesOn or #granted >= 256 then break end
-if owed[next.process] then setState(next.process, owed[next.process], 'live') end
-claim(next, family, number)
+if paid[nextWaiter.process] then setState(nextWaiter.process, paid[nextWaiter.process], 'live') end
+claim(nextWaiter, family, number)
 end
-if goesOn and next and next ~= true then tell(next.process, 'next ' .. next.id) end
+if goesOn and nextWaiter and nextWaiter ~= true then tell(nextWaiter.process, 'next ' .. nextWaiter.id) end
 tellGranted(1)
 for _, each in ipairs(lost) do tell(each.process, 'lost ' .. each.id) end
 return done(1)`,
@@ -1007,12 +1023,12 @@ return done(1)`,
 
 export const inspect: RedisScript = {
   name: 'inspect',
-  sha1: 'e9c3bb7669044c1ff5bd97f019a41dea6e8b0e18',
+  sha1: '354b8e67cc725c4679558f1927f5ea9b56d202be',
   source: `local channels = ''
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
 local nowMs = math.floor(nowUs / 1000)
-local format, fence, ends, queued, buriedMs, onlyId = unpack(redis.call(
+local format, fence, ends, queued, buriedUntilMs, onlyId = unpack(redis.call(
 'HMGET', KEYS[1], 'format', 'fence', 'ends', 'queued', 'tombstones', 'hold'
 ))
 if format and format ~= '1' then return redis.error_reply('RLFORMAT the lock is of another format') end
@@ -1057,6 +1073,9 @@ if several then return redis.call('HGET', KEYS[2], 'h:' .. id) end
 if not id or id ~= onlyId then return nil end
 return onlyProcess .. ' ' .. onlyOwner .. ' ' .. leastMode .. ' ' .. fence .. ' 1' .. (claims > 0 and ' claim' or '')
 end
+local function endOf(id)
+return several and tonumber(redis.call('ZSCORE', KEYS[3], id) or ends) or ends
+end
 local function familyOf(owner, id)
 if not several then
 if count == 0 or not isAncestor(onlyOwner, owner) then return 0, 0, 0, readHold(id) end
@@ -1069,8 +1088,8 @@ if found[i] then sum, depth = sum + found[i], i - 1 end
 end
 return sum, depth, tonumber(found[#found] or 0), found[1]
 end
-local function beside(hold)
-if hold.isAlone then return 0, 0 end
+local function othersOf(hold)
+if hold.hasNoFamily then return 0, 0 end
 local family, _, number = familyOf(hold.owner)
 return family - 1, number - 1
 end
@@ -1078,16 +1097,17 @@ local function listHolds(from, to, most)
 local ids, list = count > 0 and {onlyId, ends} or {}, {}
 if several then ids = redis.call('ZRANGE', KEYS[3], from, to, 'BYSCORE', 'LIMIT', 0, most, 'WITHSCORES') end
 for i = 1, #ids, 2 do
-local process, owner, mode, number, claim = string.match(readHold(ids[i]) or '', '^([^ ]+) ([^ ]+) ([^ ]+) %d+ (%d+)(.*)$')
+local process, owner, mode, _, nr, claim = string.match(readHold(ids[i]) or '', '^(%S+)%s(%S+)%s(%S+)%s(%d+)%s(%d+)(.*)$')
 list[#list + 1] = process and {
-id = ids[i], process = process, owner = owner, mode = mode, number = tonumber(number), isClaim = claim ~= '', endMs = ids[i + 1]
+id = ids[i], process = process, owner = owner, mode = mode, nr = tonumber(nr), isClaim = claim ~= '', endMs = ids[i + 1]
 }
 end
-table.sort(list, function(a, b) return a.number < b.number end)
+table.sort(list, function(a, b) return a.nr < b.nr end)
 return list
 end
 local isCluster = string.find(channels, '{', 1, true)
-local granted, taken, handsOff, tellGranted, handOffWithin = {}, {}, true, nil, nil
+local granted, taken, isDequeued, handsOff = {}, {}, false, true
+local tellGranted, handOffWithin
 local function readWaiter(id)
 local text = redis.call('HGET', KEYS[5], 'w:' .. id) or '- - write 0 0 0'
 local process, owner, mode, claimMs, priority, sinceUs = string.match(text, '^([^ ]+) ([^ ]+) ([^ ]+) (%d+) ([^ ]+) (%d+)$')
@@ -1107,15 +1127,16 @@ local function placeOf(sinceUs, priority, front)
 if priority == '0' and front == 0 then return sinceUs end
 return sinceUs - priority * 1e7 - front * 1e14
 end
-local function sweep()
+local function dropQueue()
 redis.call('DEL', KEYS[5])
 redis.call('HDEL', KEYS[1], 'queued')
 queued = false
 end
 local function dequeue(id, fields, said, isOnly)
 local over = {'w:' .. id}
+isDequeued = true
 redis.call('ZREM', KEYS[4], id)
-if isOnly then return sweep() end
+if isOnly then return dropQueue() end
 for i = 2, #fields do
 if tonumber(said[i] or 1) > 1 then
 redis.call('HINCRBY', KEYS[5], fields[i], '-1')
@@ -1147,24 +1168,24 @@ return {nowMs, held, waits}`,
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: '9dc60d04dd0e904242cca03420a4c0dfa950ff89',
-  source: `local hold, rememberMs, announced, ttlMs = ARGV[1], ARGV[2], ARGV[4], nil
+  sha1: '6c0f6252a43ac1d1e0f8752939ba8d0c40c14488',
+  source: `local hold, tombstoneMs, announced, recordTtlMs = ARGV[1], ARGV[2], ARGV[4], nil
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
 local nowMs = math.floor(nowUs / 1000)
-local format, fence, ends, queued, buriedMs, onlyId = unpack(redis.call(
+local format, fence, ends, queued, buriedUntilMs, onlyId = unpack(redis.call(
 'HMGET', KEYS[1], 'format', 'fence', 'ends', 'queued', 'tombstones', 'hold'
 ))
 if format and format ~= '1' then return redis.error_reply('RLFORMAT the lock is of another format') end
 local count, claims, onlyOwner, onlyProcess, leastMode = 0, 0, nil, nil, nil
 local isAlone, status = onlyId == hold and tonumber(ends or 0) > nowMs, nil
 if isAlone then
-if not queued then redis.call('HDEL', KEYS[1], 'ends', 'hold', 'owner', 'process', 'mode', 'claims') end
-if not queued and rememberMs == '0' and not announced then return nowMs end
+if not queued then redis.call('HDEL', KEYS[1], 'ends','hold','owner','process','mode','claims') end
+if not queued and tombstoneMs == '0' and not announced then return nowMs end
 status, ends = 'released', 0
 end
 local process, owner, channels
-process, owner, ttlMs, channels = string.match(ARGV[3], '^([^ ]+) ([^ ]+) (%d+) ([^ ]+)$')
+process, owner, recordTtlMs, channels = string.match(ARGV[3], '^([^ ]+) ([^ ]+) (%d+) ([^ ]+)$')
 local several, isMixed, grants
 local isStale = false
 ends = tonumber(ends or 0)
@@ -1205,6 +1226,9 @@ if several then return redis.call('HGET', KEYS[2], 'h:' .. id) end
 if not id or id ~= onlyId then return nil end
 return onlyProcess .. ' ' .. onlyOwner .. ' ' .. leastMode .. ' ' .. fence .. ' 1' .. (claims > 0 and ' claim' or '')
 end
+local function endOf(id)
+return several and tonumber(redis.call('ZSCORE', KEYS[3], id) or ends) or ends
+end
 local function familyOf(owner, id)
 if not several then
 if count == 0 or not isAncestor(onlyOwner, owner) then return 0, 0, 0, readHold(id) end
@@ -1217,8 +1241,8 @@ if found[i] then sum, depth = sum + found[i], i - 1 end
 end
 return sum, depth, tonumber(found[#found] or 0), found[1]
 end
-local function beside(hold)
-if hold.isAlone then return 0, 0 end
+local function othersOf(hold)
+if hold.hasNoFamily then return 0, 0 end
 local family, _, number = familyOf(hold.owner)
 return family - 1, number - 1
 end
@@ -1226,16 +1250,17 @@ local function listHolds(from, to, most)
 local ids, list = count > 0 and {onlyId, ends} or {}, {}
 if several then ids = redis.call('ZRANGE', KEYS[3], from, to, 'BYSCORE', 'LIMIT', 0, most, 'WITHSCORES') end
 for i = 1, #ids, 2 do
-local process, owner, mode, number, claim = string.match(readHold(ids[i]) or '', '^([^ ]+) ([^ ]+) ([^ ]+) %d+ (%d+)(.*)$')
+local process, owner, mode, _, nr, claim = string.match(readHold(ids[i]) or '', '^(%S+)%s(%S+)%s(%S+)%s(%d+)%s(%d+)(.*)$')
 list[#list + 1] = process and {
-id = ids[i], process = process, owner = owner, mode = mode, number = tonumber(number), isClaim = claim ~= '', endMs = ids[i + 1]
+id = ids[i], process = process, owner = owner, mode = mode, nr = tonumber(nr), isClaim = claim ~= '', endMs = ids[i + 1]
 }
 end
-table.sort(list, function(a, b) return a.number < b.number end)
+table.sort(list, function(a, b) return a.nr < b.nr end)
 return list
 end
 local isCluster = string.find(channels, '{', 1, true)
-local granted, taken, handsOff, tellGranted, handOffWithin = {}, {}, true, nil, nil
+local granted, taken, isDequeued, handsOff = {}, {}, false, true
+local tellGranted, handOffWithin
 local function readWaiter(id)
 local text = redis.call('HGET', KEYS[5], 'w:' .. id) or '- - write 0 0 0'
 local process, owner, mode, claimMs, priority, sinceUs = string.match(text, '^([^ ]+) ([^ ]+) ([^ ]+) (%d+) ([^ ]+) (%d+)$')
@@ -1255,15 +1280,16 @@ local function placeOf(sinceUs, priority, front)
 if priority == '0' and front == 0 then return sinceUs end
 return sinceUs - priority * 1e7 - front * 1e14
 end
-local function sweep()
+local function dropQueue()
 redis.call('DEL', KEYS[5])
 redis.call('HDEL', KEYS[1], 'queued')
 queued = false
 end
 local function dequeue(id, fields, said, isOnly)
 local over = {'w:' .. id}
+isDequeued = true
 redis.call('ZREM', KEYS[4], id)
-if isOnly then return sweep() end
+if isOnly then return dropQueue() end
 for i = 2, #fields do
 if tonumber(said[i] or 1) > 1 then
 redis.call('HINCRBY', KEYS[5], fields[i], '-1')
@@ -1279,21 +1305,19 @@ return number or 0, type(server) == 'string' and ' ' .. server or ''
 end
 if not status then
 local function clear()
-redis.call('HDEL', KEYS[1], 'ends', 'hold', 'owner', 'process', 'mode', 'claims', 'holds', 'grants', 'mixed')
+redis.call('HDEL', KEYS[1], 'ends','hold','owner','process','mode','claims', 'holds', 'grants', 'mixed')
 isStale = isStale or several
 count, ends, claims, several, isMixed, onlyId, grants, leastMode = 0, 0, 0, nil, nil, nil, nil, 'write'
 end
 local function findLeast()
-local most = 0
-leastMode = 'read'
+local least, most
 for _, text in ipairs(redis.call('HVALS', KEYS[2])) do
-local mode = string.match(text, '^[^ ]+ [^ ]+ ([^ ]+)')
-if mode then
-most = math.max(most, limitOf(mode))
-if limitOf(mode) < limitOf(leastMode) then leastMode = mode end
+local _, _, mode = string.match(text, '^(%S+)%s(%S+)%s(%S+)%s(%d+)%s(%d+)(.*)$')
+local limit = mode and limitOf(mode)
+if limit and (not least or limit < least) then least, leastMode = limit, mode end
+most = math.max(most or 0, limit or 0)
 end
-end
-isMixed = most > limitOf(leastMode)
+isMixed = most > least
 redis.call('HSET', KEYS[1], 'mode', leastMode)
 if not isMixed then redis.call('HDEL', KEYS[1], 'mixed') end
 end
@@ -1330,26 +1354,25 @@ local wasHeld = false
 for _, each in ipairs(dropExpired()) do wasHeld = wasHeld or each.id == hold end
 local held, number = not several and readHold(hold), nil
 if several then held, number = unpack(redis.call('HMGET', KEYS[2], 'h:' .. hold, 'o:' .. owner)) end
-local text = queued and not held and redis.call('HGET', KEYS[5], 'w:' .. hold)
-status = held and 'released' or wasHeld and 'expired' or text and 'cancelled' or 'absent'
-local restMs = status == 'absent' and buriedMs and tonumber(redis.call('ZSCORE', KEYS[6], hold) or 0) or 0
-if restMs > nowMs then return done({restMs % 1 > 0 and 'released' or status, nowMs}) end
-if held then remove(hold, owner, string.find(held, ' claim', 1, true), number) end
-if text then
-local isOnly = redis.call('ZCARD', KEYS[4]) == 1
-local fields = fieldsOf('c:', owner, {'p:' .. process})
-dequeue(hold, fields, redis.call('HMGET', KEYS[5], unpack(fields)), isOnly)
+local isWaiting = queued and not held and redis.call('HEXISTS', KEYS[5], 'w:' .. hold) == 1
+status = held and 'released' or wasHeld and 'expired' or isWaiting and 'cancelled' or 'absent'
+local goneMs = status == 'absent' and buriedUntilMs and tonumber(redis.call('ZSCORE', KEYS[6], hold) or 0) or 0
+if goneMs > nowMs then return done({goneMs % 1 > 0 and 'released' or status, nowMs}) end
+if held then remove(hold, owner, string.find(held, ' claim$'), number) end
+if isWaiting then
+local waiter = {owner = owner, process = process}
+readFamily(waiter)
+dequeue(hold, waiter.fields, waiter.said, redis.call('ZCARD', KEYS[4]) == 1)
 end
 end
-if rememberMs ~= '0' then
-local restMs = nowMs + rememberMs
+if tombstoneMs ~= '0' then
+local goneMs, untilMs = nowMs + tombstoneMs, ends
 redis.call('ZREMRANGEBYSCORE', KEYS[6], '-inf', nowMs)
-redis.call('ZADD', KEYS[6], 'NX', restMs + (status == 'released' and 0.5 or 0), hold)
-buriedMs = math.max(restMs, buriedMs or 0)
-redis.call('HSET', KEYS[1], 'format', '1', 'tombstones', buriedMs)
-redis.call('PEXPIRE', KEYS[6], buriedMs - nowMs)
-local untilMs = ends
-local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
+redis.call('ZADD', KEYS[6], 'NX', goneMs + (status == 'released' and 0.5 or 0), hold)
+buriedUntilMs = math.max(goneMs, buriedUntilMs or 0)
+redis.call('HSET', KEYS[1], 'format', '1', 'tombstones', buriedUntilMs)
+redis.call('PEXPIRE', KEYS[6], buriedUntilMs - nowMs)
+local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedUntilMs or 0) - nowMs + recordTtlMs + 1e5
 redis.call('PEXPIRE', KEYS[1], keepMs)
 end
 if queued then
@@ -1361,16 +1384,16 @@ tellGranted = function(from)
 for i = from, #granted do
 local waiter = granted[i]
 if waiter.process ~= process then
-tell(waiter.process, table.concat({'granted', waiter.id, fence, waiter.endMs, beside(waiter)}, ' '))
+tell(waiter.process, table.concat({'granted', waiter.id, fence, waiter.endMs, othersOf(waiter)}, ' '))
 end
 end
 end
 local page, at, isLast, passed, seen = {}, 1, false, 0, 0
-local verdicts, owed = {}, {}
+local verdicts, paid = {}, {}
 local function judge(name, known)
-local untilMs, state, mark = string.match(known or '0 live', '^(%d+) (%a+)(.*)$')
+local untilMs, state, mark = string.match(known or '0 live', '^(%d+)%s(%a+)(.*)$')
 if tonumber(untilMs) <= nowMs then return 'gone' end
-if state == 'owed' then owed[name] = known end
+if state == 'owed' then paid[name] = known end
 if name == process or state == 'owed' then return 'live' end
 if state == 'suspended' then return 'passed' end
 local isDeaf
@@ -1408,7 +1431,7 @@ end
 if verdict == 'passed' then passed = passed + 1 end
 at, seen = at + 1, seen + 1
 end
-if passed == 0 then sweep() end
+if passed == 0 then dropQueue() end
 end
 local mayHandOff = handsOff and (count == 0 or limitOf(leastMode) > 1)
 if handsOff and not mayHandOff and queued == 'front' then
@@ -1416,17 +1439,17 @@ local id, place = unpack(redis.call('ZRANGE', KEYS[4], '0', '0', 'WITHSCORES'))
 local waiter = id and readWaiter(id)
 mayHandOff = id and tonumber(place) < tonumber(placeOf(waiter.sinceUs, waiter.priority, 0))
 end
-local next = mayHandOff and nextLive()
-local goesOn = next and next ~= true
+local nextWaiter = mayHandOff and nextLive()
+local goesOn = nextWaiter and nextWaiter ~= true
 if goesOn and count == 0 then
-local first = next
-local hold, owner, process, mode, endMs, least = first.id, first.owner, first.process, first.mode, first.endMs, 0
+local first = nextWaiter
+local hold, owner, process, mode, endMs, minFence = first.id, first.owner, first.process, first.mode, first.endMs, 0
 goesOn = limitOf(mode) > 1 or tonumber(first.said[#first.said] or 0) > 1
 dequeue(hold, first.fields, first.said, not goesOn and isLast and passed == 0 and not page[at + 1])
-if queued and owed[process] then setState(process, owed[process], 'live') end
+if queued and paid[process] then setState(process, paid[process], 'live') end
 claims = 1
 local last = tonumber(fence or 0)
-local raised = math.max(nowUs, last + 1, least)
+local raised = math.max(nowUs, last + 1, minFence)
 fence = raised == nowUs and time[1] .. string.sub('00000' .. time[2], -6) or string.format('%.0f', raised)
 if claims == 1 then
 redis.call(
@@ -1441,11 +1464,11 @@ end
 count, ends, onlyId, onlyOwner, onlyProcess, leastMode = 1, endMs, hold, owner, process, mode
 if raised ~= nowUs or math.floor(last / 6e7) ~= math.floor(raised / 6e7) or endMs - nowMs > 4e4 then
 local untilMs = endMs
-local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
+local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedUntilMs or 0) - nowMs + recordTtlMs + 1e5
 redis.call('PEXPIRE', KEYS[1], keepMs)
 end
 granted[1], taken[hold] = first, true
-if not goesOn then next = nil end
+if not goesOn then nextWaiter = nil end
 end
 if goesOn then
 local function branchesBeside(owner)
@@ -1470,9 +1493,10 @@ end
 local function sharesFence(hold, family)
 local limit = limitOf(hold.mode)
 if hold.fence or hold.mode == 'read' then return true end
-if family == 0 or limitOf(leastMode) > limit or limit == 1 or not isMixed then return family > 0 and limitOf(leastMode) <= limit end
+if family == 0 or limitOf(leastMode) > limit then return false end
+if limit == 1 or not isMixed then return true end
 for _, text in ipairs(redis.call('HVALS', KEYS[2])) do
-local other, mode = string.match(text, '^[^ ]+ ([^ ]+) ([^ ]+)')
+local _, other, mode = string.match(text, '^(%S+)%s(%S+)%s(%S+)%s(%d+)%s(%d+)(.*)$')
 if other and isAncestor(other, hold.owner) and limitOf(mode) <= limit then return true end
 end
 return false
@@ -1496,10 +1520,11 @@ redis.call('HDEL', KEYS[1], 'hold', 'owner', 'process')
 several, isStale = true, false
 end
 local function grantBeside(hold, family, number)
-local isKept, wanted, most = several and math.floor(hold.endMs / 6e4) <= math.floor(ends / 6e4), limitOf(hold.mode), limitOf(leastMode)
+local wanted, most = limitOf(hold.mode), limitOf(leastMode)
+local isKept = several and math.floor(hold.endMs / 6e4) <= math.floor(ends / 6e4)
 if not several then moveBeside() end
 if not sharesFence(hold, family) then
-local raised = math.max(nowUs, fence + 1, hold.least or 0)
+local raised = math.max(nowUs, fence + 1, hold.minFence or 0)
 fence, isKept = string.format('%.0f', raised), isKept and raised == nowUs
 end
 count, ends = count + 1, math.max(ends, hold.endMs)
@@ -1509,21 +1534,24 @@ if hold.isClaim then
 claims = claims + 1
 redis.call('HSET', KEYS[1], 'claims', claims)
 end
-if wanted ~= most then isMixed = redis.call('HSET', KEYS[1], 'mixed', 1) end
+if wanted ~= most then
+isMixed = true
+redis.call('HSET', KEYS[1], 'mixed', 1)
+end
 if wanted < most then
 leastMode = hold.mode
 redis.call('HSET', KEYS[1], 'mode', leastMode)
 end
 if isKept then return end
 local untilMs = ends
-local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
+local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedUntilMs or 0) - nowMs + recordTtlMs + 1e5
 redis.call('PEXPIRE', KEYS[1], keepMs)
 redis.call('PEXPIRE', KEYS[2], keepMs)
 redis.call('PEXPIRE', KEYS[3], keepMs)
 end
 local function claim(waiter, family, number)
 dequeue(waiter.id, waiter.fields, waiter.said)
-waiter.isAlone = family == 0 and waiter.said[2] == '1'
+waiter.hasNoFamily = family == 0 and waiter.said[2] == '1'
 granted[#granted + 1], taken[waiter.id] = waiter, true
 grantBeside(waiter, family, number)
 end
@@ -1557,27 +1585,29 @@ end
 for _, waiter in ipairs(left) do
 local _, depth = familyOf(waiter.owner)
 redis.call('ZADD', KEYS[4], 'LT', placeOf(waiter.sinceUs, waiter.priority, depth), waiter.id)
+end
+if #left > 0 then
 redis.call('HSET', KEYS[1], 'queued', 'front')
 queued = 'front'
 end
 if #nested > 0 then page, at, isLast, passed = {}, 1, size + #left == #nested, 0 end
 end
 while goesOn do
-if taken[next.id] then
-if tonumber(next.said[#next.said] or 0) > 1 then handOffWithin(next.owner) end
-next = limitOf(next.mode) > 1 and nextLive()
-if not next or next == true then break end
+if taken[nextWaiter.id] then
+if tonumber(nextWaiter.said[#nextWaiter.said] or 0) > 1 then handOffWithin(nextWaiter.owner) end
+nextWaiter = limitOf(nextWaiter.mode) > 1 and nextLive()
+if not nextWaiter or nextWaiter == true then break end
 end
-local family, _, number = familyOf(next.owner)
-goesOn = admits(next.owner, next.mode, family)
+local family, _, number = familyOf(nextWaiter.owner)
+goesOn = admits(nextWaiter.owner, nextWaiter.mode, family)
 if not goesOn or #granted >= 256 then break end
-if owed[next.process] then setState(next.process, owed[next.process], 'live') end
-claim(next, family, number)
+if paid[nextWaiter.process] then setState(nextWaiter.process, paid[nextWaiter.process], 'live') end
+claim(nextWaiter, family, number)
 end
-if goesOn and next and next ~= true then tell(next.process, 'next ' .. next.id) end
+if goesOn and nextWaiter and nextWaiter ~= true then tell(nextWaiter.process, 'next ' .. nextWaiter.id) end
 end
 tellGranted(1)
-if isAlone and count == 0 then redis.call('HDEL', KEYS[1], 'ends', 'hold', 'owner', 'process', 'mode', 'claims') end
+if isAlone and count == 0 then redis.call('HDEL', KEYS[1], 'ends','hold','owner','process','mode','claims') end
 end
 if announced and status ~= 'absent' and count == 0 then
 redis.call('PUBLISH', channels .. 'freed', 'freed ' .. announced)
@@ -1585,7 +1615,7 @@ end
 local reply, isPoll = {status, nowMs}, false
 if #granted > 0 then
 local function append(claim)
-for _, each in ipairs({claim.id, fence, claim.endMs, beside(claim)}) do reply[#reply + 1] = each end
+for _, each in ipairs({claim.id, fence, claim.endMs, othersOf(claim)}) do reply[#reply + 1] = each end
 end
 for _, waiter in ipairs(granted) do
 if waiter.process == process and waiter.id ~= hold then append(waiter) end
@@ -1601,39 +1631,36 @@ return done(reply)`,
 
 export const renew: RedisScript = {
   name: 'renew',
-  sha1: '11ce0e289d5cbcbb2f492c5ecc3607a3b2c432ea',
-  source: `local hold, leaseMs, named, ttlMs = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
+  sha1: '8c160d6bf436740f11296654700bfaad7e87ec5c',
+  source: `local hold, leaseMs, named, recordTtlMs = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
 local nowMs = math.floor(nowUs / 1000)
-local format, fence, ends, queued, buriedMs, onlyId = unpack(redis.call(
+local format, fence, ends, queued, buriedUntilMs, onlyId = unpack(redis.call(
 'HMGET', KEYS[1], 'format', 'fence', 'ends', 'queued', 'tombstones', 'hold'
 ))
 if format and format ~= '1' then return redis.error_reply('RLFORMAT the lock is of another format') end
 local count, claims, onlyOwner, onlyProcess, leastMode = 0, 0, nil, nil, nil
-local endMs, granted, text = ends, fence, nil
-if onlyId ~= hold then
-text = ends and not onlyId and redis.call('HGET', KEYS[2], 'h:' .. hold)
-if not text then return {'lost', nowMs} end
-endMs, granted = redis.call('ZSCORE', KEYS[3], hold) or ends, string.match(text, '^[^ ]+ [^ ]+ [^ ]+ (%d+)')
-end
-endMs = tonumber(endMs)
-if endMs <= nowMs or named < tonumber(granted) or named > tonumber(fence) then return {'lost', nowMs} end
+local held = ends and not onlyId and redis.call('HGET', KEYS[2], 'h:' .. hold)
+if onlyId ~= hold and not held then return {'lost', nowMs} end
+local _, _, _, heldFence, _, claim = string.match(held or '', '^(%S+)%s(%S+)%s(%S+)%s(%d+)%s(%d+)(.*)$')
+local endMs = tonumber(held and redis.call('ZSCORE', KEYS[3], hold) or ends)
+if endMs <= nowMs or named < tonumber(heldFence or fence) or named > tonumber(fence) then return {'lost', nowMs} end
 endMs = math.max(endMs, nowMs + leaseMs)
 ends = math.max(endMs, tonumber(ends))
 local untilMs = ends
-local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
+local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedUntilMs or 0) - nowMs + recordTtlMs + 1e5
 redis.call('PEXPIRE', KEYS[1], keepMs)
 redis.call('HSET', KEYS[1], 'ends', ends)
-if not text then
+if not held then
 redis.call('HDEL', KEYS[1], 'claims')
 return {'renewed', nowMs, endMs}
 end
 redis.call('PEXPIRE', KEYS[2], keepMs)
 redis.call('PEXPIRE', KEYS[3], keepMs)
 redis.call('ZADD', KEYS[3], endMs, hold)
-if string.find(text, ' claim', 1, true) then
-redis.call('HSET', KEYS[2], 'h:' .. hold, string.sub(text, 1, -7))
+if claim ~= '' then
+redis.call('HSET', KEYS[2], 'h:' .. hold, string.sub(held, 1, -1 - #claim))
 redis.call('HINCRBY', KEYS[1], 'claims', '-1')
 end
 return {'renewed', nowMs, endMs}`,
@@ -1641,12 +1668,12 @@ return {'renewed', nowMs, endMs}`,
 
 export const transfer: RedisScript = {
   name: 'transfer',
-  sha1: '815c119e77a74381ab20547aea159502e64e4921',
-  source: `local process, owner, hold, mode, leaseMs, ttlMs, channels, before, rememberMs = unpack(ARGV)
+  sha1: '92a9ef522b9384b22da9cc962d702b453ee4dac1',
+  source: `local process, owner, hold, mode, leaseMs, recordTtlMs, channels, before, tombstoneMs = unpack(ARGV)
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
 local nowMs = math.floor(nowUs / 1000)
-local format, fence, ends, queued, buriedMs, onlyId = unpack(redis.call(
+local format, fence, ends, queued, buriedUntilMs, onlyId = unpack(redis.call(
 'HMGET', KEYS[1], 'format', 'fence', 'ends', 'queued', 'tombstones', 'hold'
 ))
 if format and format ~= '1' then return redis.error_reply('RLFORMAT the lock is of another format') end
@@ -1691,6 +1718,9 @@ if several then return redis.call('HGET', KEYS[2], 'h:' .. id) end
 if not id or id ~= onlyId then return nil end
 return onlyProcess .. ' ' .. onlyOwner .. ' ' .. leastMode .. ' ' .. fence .. ' 1' .. (claims > 0 and ' claim' or '')
 end
+local function endOf(id)
+return several and tonumber(redis.call('ZSCORE', KEYS[3], id) or ends) or ends
+end
 local function familyOf(owner, id)
 if not several then
 if count == 0 or not isAncestor(onlyOwner, owner) then return 0, 0, 0, readHold(id) end
@@ -1703,8 +1733,8 @@ if found[i] then sum, depth = sum + found[i], i - 1 end
 end
 return sum, depth, tonumber(found[#found] or 0), found[1]
 end
-local function beside(hold)
-if hold.isAlone then return 0, 0 end
+local function othersOf(hold)
+if hold.hasNoFamily then return 0, 0 end
 local family, _, number = familyOf(hold.owner)
 return family - 1, number - 1
 end
@@ -1712,16 +1742,17 @@ local function listHolds(from, to, most)
 local ids, list = count > 0 and {onlyId, ends} or {}, {}
 if several then ids = redis.call('ZRANGE', KEYS[3], from, to, 'BYSCORE', 'LIMIT', 0, most, 'WITHSCORES') end
 for i = 1, #ids, 2 do
-local process, owner, mode, number, claim = string.match(readHold(ids[i]) or '', '^([^ ]+) ([^ ]+) ([^ ]+) %d+ (%d+)(.*)$')
+local process, owner, mode, _, nr, claim = string.match(readHold(ids[i]) or '', '^(%S+)%s(%S+)%s(%S+)%s(%d+)%s(%d+)(.*)$')
 list[#list + 1] = process and {
-id = ids[i], process = process, owner = owner, mode = mode, number = tonumber(number), isClaim = claim ~= '', endMs = ids[i + 1]
+id = ids[i], process = process, owner = owner, mode = mode, nr = tonumber(nr), isClaim = claim ~= '', endMs = ids[i + 1]
 }
 end
-table.sort(list, function(a, b) return a.number < b.number end)
+table.sort(list, function(a, b) return a.nr < b.nr end)
 return list
 end
 local isCluster = string.find(channels, '{', 1, true)
-local granted, taken, handsOff, tellGranted, handOffWithin = {}, {}, true, nil, nil
+local granted, taken, isDequeued, handsOff = {}, {}, false, true
+local tellGranted, handOffWithin
 local function readWaiter(id)
 local text = redis.call('HGET', KEYS[5], 'w:' .. id) or '- - write 0 0 0'
 local process, owner, mode, claimMs, priority, sinceUs = string.match(text, '^([^ ]+) ([^ ]+) ([^ ]+) (%d+) ([^ ]+) (%d+)$')
@@ -1741,15 +1772,16 @@ local function placeOf(sinceUs, priority, front)
 if priority == '0' and front == 0 then return sinceUs end
 return sinceUs - priority * 1e7 - front * 1e14
 end
-local function sweep()
+local function dropQueue()
 redis.call('DEL', KEYS[5])
 redis.call('HDEL', KEYS[1], 'queued')
 queued = false
 end
 local function dequeue(id, fields, said, isOnly)
 local over = {'w:' .. id}
+isDequeued = true
 redis.call('ZREM', KEYS[4], id)
-if isOnly then return sweep() end
+if isOnly then return dropQueue() end
 for i = 2, #fields do
 if tonumber(said[i] or 1) > 1 then
 redis.call('HINCRBY', KEYS[5], fields[i], '-1')
@@ -1764,21 +1796,19 @@ local number, server = redis.pcall('PUBSUB', 'SHARDNUMSUB', KEYS[1] .. ':' .. na
 return number or 0, type(server) == 'string' and ' ' .. server or ''
 end
 local function clear()
-redis.call('HDEL', KEYS[1], 'ends', 'hold', 'owner', 'process', 'mode', 'claims', 'holds', 'grants', 'mixed')
+redis.call('HDEL', KEYS[1], 'ends','hold','owner','process','mode','claims', 'holds', 'grants', 'mixed')
 isStale = isStale or several
 count, ends, claims, several, isMixed, onlyId, grants, leastMode = 0, 0, 0, nil, nil, nil, nil, 'write'
 end
 local function findLeast()
-local most = 0
-leastMode = 'read'
+local least, most
 for _, text in ipairs(redis.call('HVALS', KEYS[2])) do
-local mode = string.match(text, '^[^ ]+ [^ ]+ ([^ ]+)')
-if mode then
-most = math.max(most, limitOf(mode))
-if limitOf(mode) < limitOf(leastMode) then leastMode = mode end
+local _, _, mode = string.match(text, '^(%S+)%s(%S+)%s(%S+)%s(%d+)%s(%d+)(.*)$')
+local limit = mode and limitOf(mode)
+if limit and (not least or limit < least) then least, leastMode = limit, mode end
+most = math.max(most or 0, limit or 0)
 end
-end
-isMixed = most > limitOf(leastMode)
+isMixed = most > least
 redis.call('HSET', KEYS[1], 'mode', leastMode)
 if not isMixed then redis.call('HDEL', KEYS[1], 'mixed') end
 end
@@ -1812,14 +1842,11 @@ end
 return ended
 end
 dropExpired()
-local function endOf(id)
-return several and tonumber(redis.call('ZSCORE', KEYS[3], id) or ends) or ends
-end
 if readHold(hold) then return done({'granted', nowMs, fence, endOf(hold)}) end
 local text, endMs = readHold(before), endOf(before)
-local isBuried = buriedMs and tonumber(redis.call('ZSCORE', KEYS[6], hold) or 0) > nowMs
+local isBuried = buriedUntilMs and tonumber(redis.call('ZSCORE', KEYS[6], hold) or 0) > nowMs
 if not text or isBuried then return done({'lost', nowMs}) end
-local oldOwner, oldFence, claimed = string.match(text, '^[^ ]+ ([^ ]+) [^ ]+ (%d+) %d+(.*)$')
+local _, oldOwner, _, oldFence, _, claim = string.match(text, '^(%S+)%s(%S+)%s(%S+)%s(%d+)%s(%d+)(.*)$')
 local isInherited = isAncestor(owner, oldOwner)
 local function isShared()
 if count == 1 or limitOf(leastMode) == math.huge then return false end
@@ -1833,7 +1860,7 @@ end
 if not isInherited and isShared() then return done({'shared', nowMs}) end
 redis.call('HDEL', KEYS[1], '')
 endMs = isInherited and math.max(endMs, nowMs + leaseMs) or nowMs + leaseMs
-if not isInherited then remove(before, oldOwner, claimed ~= '') end
+if not isInherited then remove(before, oldOwner, claim ~= '') end
 local function branchesBeside(owner)
 local others, above, number = {}, {}, 0
 for _, field in ipairs(redis.call('HKEYS', KEYS[2])) do
@@ -1856,9 +1883,10 @@ end
 local function sharesFence(hold, family)
 local limit = limitOf(hold.mode)
 if hold.fence or hold.mode == 'read' then return true end
-if family == 0 or limitOf(leastMode) > limit or limit == 1 or not isMixed then return family > 0 and limitOf(leastMode) <= limit end
+if family == 0 or limitOf(leastMode) > limit then return false end
+if limit == 1 or not isMixed then return true end
 for _, text in ipairs(redis.call('HVALS', KEYS[2])) do
-local other, mode = string.match(text, '^[^ ]+ ([^ ]+) ([^ ]+)')
+local _, other, mode = string.match(text, '^(%S+)%s(%S+)%s(%S+)%s(%d+)%s(%d+)(.*)$')
 if other and isAncestor(other, hold.owner) and limitOf(mode) <= limit then return true end
 end
 return false
@@ -1882,10 +1910,11 @@ redis.call('HDEL', KEYS[1], 'hold', 'owner', 'process')
 several, isStale = true, false
 end
 local function grantBeside(hold, family, number)
-local isKept, wanted, most = several and math.floor(hold.endMs / 6e4) <= math.floor(ends / 6e4), limitOf(hold.mode), limitOf(leastMode)
+local wanted, most = limitOf(hold.mode), limitOf(leastMode)
+local isKept = several and math.floor(hold.endMs / 6e4) <= math.floor(ends / 6e4)
 if not several then moveBeside() end
 if not sharesFence(hold, family) then
-local raised = math.max(nowUs, fence + 1, hold.least or 0)
+local raised = math.max(nowUs, fence + 1, hold.minFence or 0)
 fence, isKept = string.format('%.0f', raised), isKept and raised == nowUs
 end
 count, ends = count + 1, math.max(ends, hold.endMs)
@@ -1895,14 +1924,17 @@ if hold.isClaim then
 claims = claims + 1
 redis.call('HSET', KEYS[1], 'claims', claims)
 end
-if wanted ~= most then isMixed = redis.call('HSET', KEYS[1], 'mixed', 1) end
+if wanted ~= most then
+isMixed = true
+redis.call('HSET', KEYS[1], 'mixed', 1)
+end
 if wanted < most then
 leastMode = hold.mode
 redis.call('HSET', KEYS[1], 'mode', leastMode)
 end
 if isKept then return end
 local untilMs = ends
-local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
+local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedUntilMs or 0) - nowMs + recordTtlMs + 1e5
 redis.call('PEXPIRE', KEYS[1], keepMs)
 redis.call('PEXPIRE', KEYS[2], keepMs)
 redis.call('PEXPIRE', KEYS[3], keepMs)
@@ -1912,9 +1944,9 @@ local own = {id = hold, process = process, owner = owner, mode = mode, endMs = e
 local family, _, ofOwner = familyOf(owner)
 grantBeside(own, family, ofOwner)
 else
-local least = 0
+local minFence = 0
 local last = tonumber(fence or 0)
-local raised = math.max(nowUs, last + 1, least)
+local raised = math.max(nowUs, last + 1, minFence)
 fence = raised == nowUs and time[1] .. string.sub('00000' .. time[2], -6) or string.format('%.0f', raised)
 if claims == 1 then
 redis.call(
@@ -1929,22 +1961,23 @@ end
 count, ends, onlyId, onlyOwner, onlyProcess, leastMode = 1, endMs, hold, owner, process, mode
 if raised ~= nowUs or math.floor(last / 6e7) ~= math.floor(raised / 6e7) or endMs - nowMs > 4e4 then
 local untilMs = endMs
-local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
+local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedUntilMs or 0) - nowMs + recordTtlMs + 1e5
 redis.call('PEXPIRE', KEYS[1], keepMs)
 end
 end
-if isInherited then remove(before, oldOwner, claimed ~= '') end
-if rememberMs ~= '0' then
+if isInherited then remove(before, oldOwner, claim ~= '') end
+do
 local hold, status = before, 'released'
-local restMs = nowMs + rememberMs
+if tombstoneMs ~= '0' then
+local goneMs, untilMs = nowMs + tombstoneMs, ends
 redis.call('ZREMRANGEBYSCORE', KEYS[6], '-inf', nowMs)
-redis.call('ZADD', KEYS[6], 'NX', restMs + (status == 'released' and 0.5 or 0), hold)
-buriedMs = math.max(restMs, buriedMs or 0)
-redis.call('HSET', KEYS[1], 'format', '1', 'tombstones', buriedMs)
-redis.call('PEXPIRE', KEYS[6], buriedMs - nowMs)
-local untilMs = ends
-local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
+redis.call('ZADD', KEYS[6], 'NX', goneMs + (status == 'released' and 0.5 or 0), hold)
+buriedUntilMs = math.max(goneMs, buriedUntilMs or 0)
+redis.call('HSET', KEYS[1], 'format', '1', 'tombstones', buriedUntilMs)
+redis.call('PEXPIRE', KEYS[6], buriedUntilMs - nowMs)
+local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedUntilMs or 0) - nowMs + recordTtlMs + 1e5
 redis.call('PEXPIRE', KEYS[1], keepMs)
+end
 end
 handsOff = false
 if queued then
@@ -1956,16 +1989,16 @@ tellGranted = function(from)
 for i = from, #granted do
 local waiter = granted[i]
 if waiter.process ~= process then
-tell(waiter.process, table.concat({'granted', waiter.id, fence, waiter.endMs, beside(waiter)}, ' '))
+tell(waiter.process, table.concat({'granted', waiter.id, fence, waiter.endMs, othersOf(waiter)}, ' '))
 end
 end
 end
 local page, at, isLast, passed, seen = {}, 1, false, 0, 0
-local verdicts, owed = {}, {}
+local verdicts, paid = {}, {}
 local function judge(name, known)
-local untilMs, state, mark = string.match(known or '0 live', '^(%d+) (%a+)(.*)$')
+local untilMs, state, mark = string.match(known or '0 live', '^(%d+)%s(%a+)(.*)$')
 if tonumber(untilMs) <= nowMs then return 'gone' end
-if state == 'owed' then owed[name] = known end
+if state == 'owed' then paid[name] = known end
 if name == process or state == 'owed' then return 'live' end
 if state == 'suspended' then return 'passed' end
 local isDeaf
@@ -2003,7 +2036,7 @@ end
 if verdict == 'passed' then passed = passed + 1 end
 at, seen = at + 1, seen + 1
 end
-if passed == 0 then sweep() end
+if passed == 0 then dropQueue() end
 end
 local mayHandOff = handsOff and (count == 0 or limitOf(leastMode) > 1)
 if handsOff and not mayHandOff and queued == 'front' then
@@ -2011,17 +2044,17 @@ local id, place = unpack(redis.call('ZRANGE', KEYS[4], '0', '0', 'WITHSCORES'))
 local waiter = id and readWaiter(id)
 mayHandOff = id and tonumber(place) < tonumber(placeOf(waiter.sinceUs, waiter.priority, 0))
 end
-local next = mayHandOff and nextLive()
-local goesOn = next and next ~= true
+local nextWaiter = mayHandOff and nextLive()
+local goesOn = nextWaiter and nextWaiter ~= true
 if goesOn and count == 0 then
-local first = next
-local hold, owner, process, mode, endMs, least = first.id, first.owner, first.process, first.mode, first.endMs, 0
+local first = nextWaiter
+local hold, owner, process, mode, endMs, minFence = first.id, first.owner, first.process, first.mode, first.endMs, 0
 goesOn = limitOf(mode) > 1 or tonumber(first.said[#first.said] or 0) > 1
 dequeue(hold, first.fields, first.said, not goesOn and isLast and passed == 0 and not page[at + 1])
-if queued and owed[process] then setState(process, owed[process], 'live') end
+if queued and paid[process] then setState(process, paid[process], 'live') end
 claims = 1
 local last = tonumber(fence or 0)
-local raised = math.max(nowUs, last + 1, least)
+local raised = math.max(nowUs, last + 1, minFence)
 fence = raised == nowUs and time[1] .. string.sub('00000' .. time[2], -6) or string.format('%.0f', raised)
 if claims == 1 then
 redis.call(
@@ -2036,15 +2069,15 @@ end
 count, ends, onlyId, onlyOwner, onlyProcess, leastMode = 1, endMs, hold, owner, process, mode
 if raised ~= nowUs or math.floor(last / 6e7) ~= math.floor(raised / 6e7) or endMs - nowMs > 4e4 then
 local untilMs = endMs
-local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
+local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedUntilMs or 0) - nowMs + recordTtlMs + 1e5
 redis.call('PEXPIRE', KEYS[1], keepMs)
 end
 granted[1], taken[hold] = first, true
-if not goesOn then next = nil end
+if not goesOn then nextWaiter = nil end
 end
 local function claim(waiter, family, number)
 dequeue(waiter.id, waiter.fields, waiter.said)
-waiter.isAlone = family == 0 and waiter.said[2] == '1'
+waiter.hasNoFamily = family == 0 and waiter.said[2] == '1'
 granted[#granted + 1], taken[waiter.id] = waiter, true
 grantBeside(waiter, family, number)
 end
@@ -2078,24 +2111,26 @@ end
 for _, waiter in ipairs(left) do
 local _, depth = familyOf(waiter.owner)
 redis.call('ZADD', KEYS[4], 'LT', placeOf(waiter.sinceUs, waiter.priority, depth), waiter.id)
+end
+if #left > 0 then
 redis.call('HSET', KEYS[1], 'queued', 'front')
 queued = 'front'
 end
 if #nested > 0 then page, at, isLast, passed = {}, 1, size + #left == #nested, 0 end
 end
 while goesOn do
-if taken[next.id] then
-if tonumber(next.said[#next.said] or 0) > 1 then handOffWithin(next.owner) end
-next = limitOf(next.mode) > 1 and nextLive()
-if not next or next == true then break end
+if taken[nextWaiter.id] then
+if tonumber(nextWaiter.said[#nextWaiter.said] or 0) > 1 then handOffWithin(nextWaiter.owner) end
+nextWaiter = limitOf(nextWaiter.mode) > 1 and nextLive()
+if not nextWaiter or nextWaiter == true then break end
 end
-local family, _, number = familyOf(next.owner)
-goesOn = admits(next.owner, next.mode, family)
+local family, _, number = familyOf(nextWaiter.owner)
+goesOn = admits(nextWaiter.owner, nextWaiter.mode, family)
 if not goesOn or #granted >= 256 then break end
-if owed[next.process] then setState(next.process, owed[next.process], 'live') end
-claim(next, family, number)
+if paid[nextWaiter.process] then setState(nextWaiter.process, paid[nextWaiter.process], 'live') end
+claim(nextWaiter, family, number)
 end
-if goesOn and next and next ~= true then tell(next.process, 'next ' .. next.id) end
+if goesOn and nextWaiter and nextWaiter ~= true then tell(nextWaiter.process, 'next ' .. nextWaiter.id) end
 handOffWithin(owner)
 process = nil
 tellGranted(1)

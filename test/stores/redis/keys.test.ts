@@ -1,8 +1,9 @@
+import { setTimeout } from 'node:timers/promises';
 import fc from 'fast-check';
 import { lockName } from '../../../src/core/model/key.ts';
 import { slotOf } from '../../../src/stores/redis/cluster/slots.ts';
 import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
-import { longMs, shortMs } from '../../../src/testing/contract/harness.ts';
+import { goneMs, longMs, shortMs } from '../../../src/testing/contract/harness.ts';
 import type { Line } from '../../../src/testing/contract/stage.ts';
 import { useRedis } from '../../support/redis/redis-stage.ts';
 import { until } from '../../support/until.ts';
@@ -154,6 +155,16 @@ describe('The keys of RedisStore', () => {
     await holder.release();
     expect(await stage.order()).toEqual({ holds: [], waiters: [] });
     expect((await process.line().ask()).status).toBe('granted');
+  });
+
+  it('The keys of a queue count the waiters of a trace anew when a process that waited for it is gone', async () => {
+    const [reader, live, next] = [await stage.process(), await stage.process(), await stage.process()];
+    await reader.reader().hold();
+    await (await stage.process()).line('trace').wait({ livenessMs: shortMs });
+    await live.line().wait();
+    await setTimeout(goneMs);
+    await next.line('trace').wait();
+    expect(await stage.client.hget('reenlock:{order:42}:waiters', 'c:trace')).toBe('1');
   });
 
   it('Keys keep the fence rising even if the clock of the server was set back', async () => {

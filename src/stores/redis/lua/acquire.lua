@@ -7,19 +7,20 @@
 -- Returns
 --   {'granted', now, fence, end, 1 if it is a claim, how many other holds its family has, how many of these its owner has, …} |
 --   {'queued', now, free at, how many are before it, 1 if it was not known, 1 if the newest is not there, …} |
---   {'refused', 'full' or 'conflict', now, free at, how many wait, 0, 0, …} | {'cancelled', now}; … as parts/hand-off.lua says;
+--   {'refused' | 'full' | 'conflict', now, free at, how many wait, 1, the same as for queued, …} | {'cancelled', now};
+--   … the claims that the end of parts/hand-off.lua appends;
 --   or, in short, the fence alone: granted, nobody else holds, for the whole lease from now on, and the fence is now in us.
 -- Safe to repeat: by hold.
-local process, owner, hold, mode, ttlMs, least = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[6], tonumber(ARGV[8] or 0)
+local process, owner, hold, mode, recordTtlMs, minFence = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[6], tonumber(ARGV[8] or 0)
 --@include parts/lock
 local endMs = nowMs + ARGV[5]
-if not ends and not queued and not buriedMs then
+if not ends and not queued and not buriedUntilMs then
   --@include parts/lock grant-alone
   if raised == nowUs then return fence end
   return {'granted', nowMs, fence, endMs, 0, 0, 0}
 end
 
-if buriedMs and tonumber(buriedMs) > nowMs and tonumber(redis.call('ZSCORE', TOMBSTONES_KEY, hold) or 0) > nowMs then
+if buriedUntilMs and tonumber(buriedUntilMs) > nowMs and tonumber(redis.call('ZSCORE', TOMBSTONES_KEY, hold) or 0) > nowMs then
   return {'cancelled', nowMs}
 end
 local mayQueue, claimMs, priority, maxWaiters, livenessMs, channels = string.match(
@@ -31,18 +32,18 @@ if hasExpired() then
   --@include parts/change remove
   dropExpired()
 end
--- What is known of the waiter, of its process, and how many waiters its family has.
+-- What is known of the waiter, of its process, and how many waiters its family has; as in `readFamily`.
 local fields = fieldsOf('c:', owner, {'p:' .. process})
 local said = queued and redis.call('HMGET', WAITERS_KEY, 'w:' .. hold, unpack(fields)) or {false}
 local isWaiting = table.remove(said, 1)
--- Writes what changes of the waiters, and until when the calling process is live. Every waiter that comes says so, too: it is
--- written with a tenth to spare, and not again before that is used up.
+-- Writes what changes of the waiters, and that the calling process is live. How long, is written with a tenth to spare, and again
+-- only when that is used up.
 local function markLive(changes)
-  local untilMs, state, before = string.match(said[1] or '0 live', '^(%d+) (%a+)(.*)$')
-  local number, server = 0, ''
-  if isCluster then number, server = listenersOf(process) end
-  local mark = number > 0 and server or ''
-  local isMarked = state ~= 'suspended' and mark == before and untilMs - nowMs >= tonumber(livenessMs)
+  local untilMs, state, knownMark = string.match(said[1] or '0 live', PROCESS_PATTERN)
+  local listeners, server = 0, ''
+  if isCluster then listeners, server = listenersOf(process) end
+  local mark = listeners > 0 and server or ''
+  local isMarked = state ~= 'suspended' and mark == knownMark and untilMs - nowMs >= tonumber(livenessMs)
   local spanMs = math.ceil(livenessMs * 1.1)
   if not isMarked then
     if state == 'suspended' then state = 'owed' end
@@ -50,16 +51,16 @@ local function markLive(changes)
     changes[#changes + 1] = string.format('%.0f %s', math.max(nowMs + spanMs, untilMs), state .. mark)
   end
   if #changes == 0 then return end
-  -- First, of a poll: at maxmemory, only a write after this one may need memory.
   if isWaiting then redis.call('HDEL', LOCK_KEY, '') end
   redis.call('HSET', WAITERS_KEY, unpack(changes))
-  if isMarked or queued and redis.call('PTTL', WAITERS_KEY) >= spanMs then return end
+  if isMarked or (queued and redis.call('PTTL', WAITERS_KEY) >= spanMs) then return end
   redis.call('PEXPIRE', QUEUE_KEY, 2 * spanMs)
   redis.call('PEXPIRE', WAITERS_KEY, 2 * spanMs)
 end
 local family, depth, number, isHeld = familyOf(owner, hold)
 local isPoll, reply = isWaiting or isHeld, nil
 if isWaiting then markLive({}) end
+-- If not, a stranger has the lock alone, and nobody comes before it is released.
 if family > 0 or count == 0 or limitOf(leastMode) > 1 or queued == 'front' then
   local isBlocked = false
   --@include parts/change
@@ -67,13 +68,10 @@ if family > 0 or count == 0 or limitOf(leastMode) > 1 or queued == 'front' then
     --@include parts/hand-off
     --@include parts/hand-off more
     tellGranted(1)
-    -- A live waiter may stand behind those that were looked at. The caller may be that one, unless it is new.
-    isBlocked = next and not (next == true and isWaiting)
-    if not queued then said = {} end
-    if #granted > 0 then
-      family, depth, number, isHeld = familyOf(owner, hold)
-      if queued then said = redis.call('HMGET', WAITERS_KEY, unpack(fields)) end
-    end
+    -- If nobody knows, a live waiter may stand behind those that were looked at. The caller may be that one, unless it is new.
+    isBlocked = nextWaiter and not (nextWaiter == true and isWaiting)
+    if isDequeued then said = queued and redis.call('HMGET', WAITERS_KEY, unpack(fields)) or {} end
+    if #granted > 0 then family, depth, number, isHeld = familyOf(owner, hold) end
   end
   if not isHeld and isBlocked and family == 0 and not isWaiting and mayQueue == '1' and admits(owner, mode, family) then
     -- A new waiter that is the first one, by its priority, has its turn.
@@ -82,25 +80,24 @@ if family > 0 or count == 0 or limitOf(leastMode) > 1 or queued == 'front' then
     if not isBlocked then markLive({}) end
   end
   if isHeld then
-    if count == 1 and least > tonumber(fence) then
-      fence = ARGV[8]
+    if count == 1 and minFence > tonumber(fence) then
+      fence = string.format('%.0f', minFence)
       redis.call('HSET', LOCK_KEY, 'fence', fence)
       local untilMs = ends
       --@include parts/lock keep
     end
-    endMs = several and tonumber(redis.call('ZSCORE', LEASES_KEY, hold) or ends) or ends
-    reply = {'granted', nowMs, fence, endMs, string.find(isHeld, ' claim', 1, true) and 1 or 0, family - 1, number - 1}
+    reply = {'granted', nowMs, fence, endOf(hold), string.find(isHeld, ' claim$') and 1 or 0, family - 1, number - 1}
   elseif admits(owner, mode, family) and (family > 0 or not isBlocked) then
     if isWaiting then dequeue(hold, fields, said) end
     if count > 0 then
-      local own = {id = hold, process = process, owner = owner, mode = mode, endMs = endMs, least = least}
+      local own = {id = hold, process = process, owner = owner, mode = mode, endMs = endMs, minFence = minFence}
       grantBeside(own, family, number)
     else
       --@include parts/lock grant-alone
     end
     family, number = family + 1, number + 1
-    -- It may be of the family of those that this call granted before.
-    for _, waiter in ipairs(granted) do waiter.isAlone = false end
+    -- The new hold may be of the family of the claims that this call made before.
+    for _, waiter in ipairs(granted) do waiter.hasNoFamily = false end
     local told = #granted
     if queued then
       handOffWithin(owner)
@@ -114,7 +111,7 @@ end
 if not reply then
   local position = isWaiting and redis.call('ZRANK', QUEUE_KEY, hold) or queued and redis.call('ZCARD', QUEUE_KEY) or 0
   local status, isNewestLost = 'queued', ARGV[9] and redis.call('HEXISTS', WAITERS_KEY, 'w:' .. ARGV[9]) == 0
-  -- In conflict, it reads alongside others and asks to write: it would wait for its own family, and for any other that does so.
+  -- In conflict: it reads alongside others and asks to write. It would wait for its own family, as others may for theirs.
   if not isWaiting and family > 0 and limitOf(mode) < limitOf(leastMode) then
     status = 'conflict'
   elseif mayQueue == '0' then

@@ -2,7 +2,8 @@
 -- ARGV[1] fence   ARGV[2] for how long the last fence is kept after a lease, ms   ARGV[3] prefix of the channels
 -- Returns 1, or 0 if nobody holds with that fence.
 -- Safe to repeat: the next holder has another fence.
-local ttlMs, channels, process, hold = ARGV[2], ARGV[3], '', ''
+-- No process calls: each claim is sent.
+local recordTtlMs, channels, process, hold = ARGV[2], ARGV[3], '', ''
 --@include parts/lock
 --@include parts/holds
 --@include parts/queue

@@ -1,7 +1,7 @@
 -- inspect: list the holds and the waiters, or one waiter; changes nothing.
 -- ARGV[1] the waiter, or none
 -- Returns {now, {hold, owner, mode, process, fence, end, 1 if it is a claim, …}, {hold, owner, mode, process, priority,
---   queued at in us, …}}; of very many holds or waiters the first ones.
+--   queued at in us, …}}; of very many holds those that end first, of very many waiters the first ones.
 -- Safe to repeat: it only reads.
 local channels = ''
 --@include parts/lock

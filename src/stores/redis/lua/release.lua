@@ -4,19 +4,19 @@
 -- ARGV[4] the lock's name, to be announced if this leaves the lock free; or none
 -- Returns {'released' | 'expired' | 'cancelled' | 'absent', now, …}; … as in parts/hand-off.lua. `expired`: the lease had expired,
 --   but nobody had taken the key. Or, in short, now alone: released, and nothing else is to say.
--- Safe to repeat: it removes once. The first write is always one that maxmemory allows.
-local hold, rememberMs, announced, ttlMs = ARGV[1], ARGV[2], ARGV[4], nil
+-- Safe to repeat: it removes once.
+local hold, tombstoneMs, announced, recordTtlMs = ARGV[1], ARGV[2], ARGV[4], nil
 --@include parts/lock
 local isAlone, status = onlyId == hold and tonumber(ends or 0) > nowMs, nil
 if isAlone then
   -- If somebody waits, the next hold takes the place of this one.
-  if not queued then redis.call('HDEL', LOCK_KEY, 'ends', 'hold', 'owner', 'process', 'mode', 'claims') end
-  if not queued and rememberMs == '0' and not announced then return nowMs end
+  if not queued then redis.call('HDEL', LOCK_KEY, ONLY_HOLD_FIELDS) end
+  if not queued and tombstoneMs == '0' and not announced then return nowMs end
   status, ends = 'released', 0
 end
 
 local process, owner, channels
-process, owner, ttlMs, channels = string.match(ARGV[3], '^([^ ]+) ([^ ]+) (%d+) ([^ ]+)$')
+process, owner, recordTtlMs, channels = string.match(ARGV[3], '^([^ ]+) ([^ ]+) (%d+) ([^ ]+)$')
 --@include parts/holds
 --@include parts/queue
 if not status then
@@ -25,21 +25,19 @@ if not status then
   for _, each in ipairs(dropExpired()) do wasHeld = wasHeld or each.id == hold end
   local held, number = not several and readHold(hold), nil
   if several then held, number = unpack(redis.call('HMGET', HOLDS_KEY, 'h:' .. hold, 'o:' .. owner)) end
-  local text = queued and not held and redis.call('HGET', WAITERS_KEY, 'w:' .. hold)
-  status = held and 'released' or wasHeld and 'expired' or text and 'cancelled' or 'absent'
+  local isWaiting = queued and not held and redis.call('HEXISTS', WAITERS_KEY, 'w:' .. hold) == 1
+  status = held and 'released' or wasHeld and 'expired' or isWaiting and 'cancelled' or 'absent'
   -- A repeat: the first one has handed the lock off.
-  local restMs = status == 'absent' and buriedMs and tonumber(redis.call('ZSCORE', TOMBSTONES_KEY, hold) or 0) or 0
-  if restMs > nowMs then return done({restMs % 1 > 0 and 'released' or status, nowMs}) end
-  if held then remove(hold, owner, string.find(held, ' claim', 1, true), number) end
-  if text then
-    local isOnly = redis.call('ZCARD', QUEUE_KEY) == 1
-    local fields = fieldsOf('c:', owner, {'p:' .. process})
-    dequeue(hold, fields, redis.call('HMGET', WAITERS_KEY, unpack(fields)), isOnly)
+  local goneMs = status == 'absent' and buriedUntilMs and tonumber(redis.call('ZSCORE', TOMBSTONES_KEY, hold) or 0) or 0
+  if goneMs > nowMs then return done({goneMs % 1 > 0 and 'released' or status, nowMs}) end
+  if held then remove(hold, owner, string.find(held, ' claim$'), number) end
+  if isWaiting then
+    local waiter = {owner = owner, process = process}
+    readFamily(waiter)
+    dequeue(hold, waiter.fields, waiter.said, redis.call('ZCARD', QUEUE_KEY) == 1)
   end
 end
-if rememberMs ~= '0' then
-  --@include parts/change bury
-end
+--@include parts/change bury
 if queued then
   --@include parts/hand-off
   if goesOn then
@@ -47,7 +45,7 @@ if queued then
     --@include parts/hand-off more
   end
   tellGranted(1)
-  if isAlone and count == 0 then redis.call('HDEL', LOCK_KEY, 'ends', 'hold', 'owner', 'process', 'mode', 'claims') end
+  if isAlone and count == 0 then redis.call('HDEL', LOCK_KEY, ONLY_HOLD_FIELDS) end
 end
 if announced and status ~= 'absent' and count == 0 then
   redis.call('PUBLISH', channels .. 'freed', 'freed ' .. announced)

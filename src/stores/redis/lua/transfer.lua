@@ -4,20 +4,17 @@
 -- ARGV[8] the hold that is passed on   ARGV[9] for how long to remember that one, ms
 -- Returns {'granted', now, fence, end} | {'lost' | 'shared', now}
 -- Safe to repeat: the new hold gets what it got, until it is released.
-local process, owner, hold, mode, leaseMs, ttlMs, channels, before, rememberMs = unpack(ARGV)
+local process, owner, hold, mode, leaseMs, recordTtlMs, channels, before, tombstoneMs = unpack(ARGV)
 --@include parts/lock
 --@include parts/holds
 --@include parts/queue
 --@include parts/change remove
 dropExpired()
-local function endOf(id)
-  return several and tonumber(redis.call('ZSCORE', LEASES_KEY, id) or ends) or ends
-end
 if readHold(hold) then return done({'granted', nowMs, fence, endOf(hold)}) end
 local text, endMs = readHold(before), endOf(before)
-local isBuried = buriedMs and tonumber(redis.call('ZSCORE', TOMBSTONES_KEY, hold) or 0) > nowMs
+local isBuried = buriedUntilMs and tonumber(redis.call('ZSCORE', TOMBSTONES_KEY, hold) or 0) > nowMs
 if not text or isBuried then return done({'lost', nowMs}) end
-local oldOwner, oldFence, claimed = string.match(text, '^[^ ]+ ([^ ]+) [^ ]+ (%d+) %d+(.*)$')
+local _, oldOwner, _, oldFence, _, claim = string.match(text, HOLD_PATTERN)
 -- To an ancestor: nobody else had the key in between.
 local isInherited = isAncestor(owner, oldOwner)
 -- Whether another hold of its branch stays: the two might be one owner too many.
@@ -32,21 +29,21 @@ local function isShared()
 end
 if not isInherited and isShared() then return done({'shared', nowMs}) end
 
--- At maxmemory, only a write after this one may need memory.
 redis.call('HDEL', LOCK_KEY, '')
 endMs = isInherited and math.max(endMs, nowMs + leaseMs) or nowMs + leaseMs
-if not isInherited then remove(before, oldOwner, claimed ~= '') end
+-- Inherited, the old one goes last: the lock is never free, and keeps its fence.
+if not isInherited then remove(before, oldOwner, claim ~= '') end
 --@include parts/change
 if count > 0 then
   local own = {id = hold, process = process, owner = owner, mode = mode, endMs = endMs, fence = isInherited and oldFence or nil}
   local family, _, ofOwner = familyOf(owner)
   grantBeside(own, family, ofOwner)
 else
-  local least = 0
+  local minFence = 0
   --@include parts/lock grant-alone
 end
-if isInherited then remove(before, oldOwner, claimed ~= '') end
-if rememberMs ~= '0' then
+if isInherited then remove(before, oldOwner, claim ~= '') end
+do
   local hold, status = before, 'released'
   --@include parts/change bury
 end

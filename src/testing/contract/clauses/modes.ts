@@ -109,6 +109,21 @@ function describeSharing({ harness, stage, describe, it, expect }: Contract): vo
       expect(await long.renew(fence)).toMatchObject({ status: 'renewed' });
     });
 
+    it('Each reader’s hold stays what it is, whatever word its owner begins with', async () => {
+      const process = await stage.process();
+      const words = ['claim', 'read', 'write', 'live', 'owed', 'granted'];
+      const readers = words.map((word) => process.reader(`${word}-1`));
+      for (const reader of readers) await reader.hold();
+      const { fence } = await readers[0]!.hold();
+      for (const reader of readers) {
+        for (let count = 0; count < 3; count += 1) expect((await reader.renew(fence)).status).toBe('renewed');
+      }
+      const { holds } = await stage.inspect();
+      expect(holds.map(({ owner, isClaim }) => [owner, isClaim])).toEqual(words.map((word) => [`${word}-1`, false]));
+      for (const reader of readers) expect((await reader.release()).status).toBe('released');
+      expect(await process.line().status()).toBe('granted');
+    });
+
     it('Readers are reported with holds and waiters', async () => {
       const process = stage.deafProcess();
       await process.reader().hold();

@@ -29,9 +29,10 @@ end
 local function sharesFence(hold, family)
   local limit = limitOf(hold.mode)
   if hold.fence or hold.mode == 'read' then return true end
-  if family == 0 or limitOf(leastMode) > limit or limit == 1 or not isMixed then return family > 0 and limitOf(leastMode) <= limit end
+  if family == 0 or limitOf(leastMode) > limit then return false end
+  if limit == 1 or not isMixed then return true end
   for _, text in ipairs(redis.call('HVALS', HOLDS_KEY)) do
-    local other, mode = string.match(text, '^[^ ]+ ([^ ]+) ([^ ]+)')
+    local _, other, mode = string.match(text, HOLD_PATTERN)
     if other and isAncestor(other, hold.owner) and limitOf(mode) <= limit then return true end
   end
   return false
@@ -62,10 +63,12 @@ end
 -- Grants a hold that `admits` admitted, beside others. `family` and `number` are what `familyOf` returned. A hold that is passed on
 -- may keep the fence that it got, `hold.fence`.
 local function grantBeside(hold, family, number)
-  local isKept, wanted, most = several and math.floor(hold.endMs / 6e4) <= math.floor(ends / 6e4), limitOf(hold.mode), limitOf(leastMode)
+  local wanted, most = limitOf(hold.mode), limitOf(leastMode)
+  -- Kept already: another lease ends in the same minute, or later.
+  local isKept = several and math.floor(hold.endMs / 6e4) <= math.floor(ends / 6e4)
   if not several then moveBeside() end
   if not sharesFence(hold, family) then
-    local raised = math.max(nowUs, fence + 1, hold.least or 0)
+    local raised = math.max(nowUs, fence + 1, hold.minFence or 0)
     fence, isKept = string.format('%.0f', raised), isKept and raised == nowUs
   end
   count, ends = count + 1, math.max(ends, hold.endMs)
@@ -75,7 +78,10 @@ local function grantBeside(hold, family, number)
     claims = claims + 1
     redis.call('HSET', LOCK_KEY, 'claims', claims)
   end
-  if wanted ~= most then isMixed = redis.call('HSET', LOCK_KEY, 'mixed', 1) end
+  if wanted ~= most then
+    isMixed = true
+    redis.call('HSET', LOCK_KEY, 'mixed', 1)
+  end
   if wanted < most then
     leastMode = hold.mode
     redis.call('HSET', LOCK_KEY, 'mode', leastMode)
@@ -90,31 +96,29 @@ end
 --@section remove
 -- Removing holds.
 
--- Nobody holds any more. The first write is one that maxmemory allows. The keys of several holds stay until `done`, because they may
--- be filled again: a server of a cluster that a slot moves away from can't make a key.
+-- Nobody holds any more. The keys of several holds stay until `done`, because they may be filled again: a server of a cluster from
+-- which a slot is moved away can't make a key.
 local function clear()
-  redis.call('HDEL', LOCK_KEY, 'ends', 'hold', 'owner', 'process', 'mode', 'claims', 'holds', 'grants', 'mixed')
+  redis.call('HDEL', LOCK_KEY, ONLY_HOLD_FIELDS, 'holds', 'grants', 'mixed')
   isStale = isStale or several
   count, ends, claims, several, isMixed, onlyId, grants, leastMode = 0, 0, 0, nil, nil, nil, nil, 'write'
 end
 
 -- Finds the mode with the least limit, of several holds.
 local function findLeast()
-  local most = 0
-  leastMode = 'read'
+  local least, most
   for _, text in ipairs(redis.call('HVALS', HOLDS_KEY)) do
-    local mode = string.match(text, '^[^ ]+ [^ ]+ ([^ ]+)')
-    if mode then
-      most = math.max(most, limitOf(mode))
-      if limitOf(mode) < limitOf(leastMode) then leastMode = mode end
-    end
+    local _, _, mode = string.match(text, HOLD_PATTERN)
+    local limit = mode and limitOf(mode)
+    if limit and (not least or limit < least) then least, leastMode = limit, mode end
+    most = math.max(most or 0, limit or 0)
   end
-  isMixed = most > limitOf(leastMode)
+  isMixed = most > least
   redis.call('HSET', LOCK_KEY, 'mode', leastMode)
   if not isMixed then redis.call('HDEL', LOCK_KEY, 'mixed') end
 end
 
--- Removes a hold. `number` is how many its owner has, if that is known.
+-- Removes a hold. `number` is how many its owner has, as Redis says it, if that is known.
 local function remove(id, owner, isClaim, number)
   if count == 1 then return clear() end
   redis.call('ZREM', LEASES_KEY, id)
@@ -134,7 +138,7 @@ local function remove(id, owner, isClaim, number)
   if isMixed then findLeast() end
 end
 
--- Removes the holds whose leases are over. A process that let a claim lapse is suspended, if it waits: one that does not would
+-- Removes the holds whose leases have expired. A process that let a claim lapse is suspended, if it waits: one that does not would
 -- never poll, and nothing would end that. Returns the holds.
 local function dropExpired()
   if not hasExpired() then return {} end
@@ -149,12 +153,14 @@ local function dropExpired()
 end
 
 --@section bury
--- Remembers the release of `hold` for as long as an acquire of it may still arrive, and by `status` whether it had held.
-local restMs = nowMs + rememberMs
-redis.call('ZREMRANGEBYSCORE', TOMBSTONES_KEY, '-inf', nowMs)
-redis.call('ZADD', TOMBSTONES_KEY, 'NX', restMs + (status == 'released' and 0.5 or 0), hold)
-buriedMs = math.max(restMs, buriedMs or 0)
-redis.call('HSET', LOCK_KEY, 'format', FORMAT_NUMBER, 'tombstones', buriedMs)
-redis.call('PEXPIRE', TOMBSTONES_KEY, buriedMs - nowMs)
-local untilMs = ends
---@include parts/lock keep
+-- Remembers the release of `hold` for as long as an acquire of it may still arrive, `tombstoneMs`; and by `status`, whether it had
+-- held. A repeat does not change what the first release has found.
+if tombstoneMs ~= '0' then
+  local goneMs, untilMs = nowMs + tombstoneMs, ends
+  redis.call('ZREMRANGEBYSCORE', TOMBSTONES_KEY, '-inf', nowMs)
+  redis.call('ZADD', TOMBSTONES_KEY, 'NX', goneMs + (status == 'released' and 0.5 or 0), hold)
+  buriedUntilMs = math.max(goneMs, buriedUntilMs or 0)
+  redis.call('HSET', LOCK_KEY, 'format', FORMAT_NUMBER, 'tombstones', buriedUntilMs)
+  redis.call('PEXPIRE', TOMBSTONES_KEY, buriedUntilMs - nowMs)
+  --@include parts/lock keep
+end

@@ -1,4 +1,5 @@
--- Handing the lock to the first waiter. Needs `process` and `hold`, those of the caller.
+-- Handing the lock to the first waiter. Needs `process` and `hold`, those of the caller. Afterwards `granted` has the claims; and
+-- `nextWaiter` is the one that comes next, nil if there is none, true if nobody knows.
 
 -- Sends a message to a process, after every write. In a cluster the message stays in the shard if the process listens there,
 -- and goes to all servers if not.
@@ -12,7 +13,7 @@ tellGranted = function(from)
   for i = from, #granted do
     local waiter = granted[i]
     if waiter.process ~= process then
-      tell(waiter.process, table.concat({'granted', waiter.id, fence, waiter.endMs, beside(waiter)}, ' '))
+      tell(waiter.process, table.concat({'granted', waiter.id, fence, waiter.endMs, othersOf(waiter)}, ' '))
     end
   end
 end
@@ -21,13 +22,13 @@ end
 -- were passed over, and read.
 local page, at, isLast, passed, seen = {}, 1, false, 0, 0
 -- The known states of processes, which are checked once for each call, not for each waiter.
-local verdicts, owed = {}, {}
+local verdicts, paid = {}, {}
 
 -- The state of a process: 'live'; 'gone': its waiters are removed; or 'passed': they are skipped until it polls.
 local function judge(name, known)
-  local untilMs, state, mark = string.match(known or '0 live', '^(%d+) (%a+)(.*)$')
+  local untilMs, state, mark = string.match(known or '0 live', PROCESS_PATTERN)
   if tonumber(untilMs) <= nowMs then return 'gone' end
-  if state == 'owed' then owed[name] = known end
+  if state == 'owed' then paid[name] = known end
   if name == process or state == 'owed' then return 'live' end
   if state == 'suspended' then return 'passed' end
   local isDeaf
@@ -48,6 +49,7 @@ end
 local function nextLive()
   while true do
     -- In a cluster, a server that a slot moves away from has an error for a key that is gone: an empty queue is not read again.
+    -- One more is read than belongs to the page: if it is there, this is not the last page. Most hand-offs need one waiter.
     if not page[at] and not isLast then
       local size = seen == 0 and 1 or PAGE_SIZE
       page = seen == 0 and redis.call('ZRANGE', QUEUE_KEY, '0', '1') or redis.call('ZRANGE', QUEUE_KEY, passed, passed + size)
@@ -69,7 +71,7 @@ local function nextLive()
     if verdict == 'passed' then passed = passed + 1 end
     at, seen = at + 1, seen + 1
   end
-  if passed == 0 then sweep() end
+  if passed == 0 then dropQueue() end
 end
 
 -- A holder with the limit 1 admits only its descendants, which are in front. The lock shows only that there may be some.
@@ -79,19 +81,19 @@ if handsOff and not mayHandOff and queued == 'front' then
   local waiter = id and readWaiter(id)
   mayHandOff = id and tonumber(place) < tonumber(placeOf(waiter.sinceUs, waiter.priority, 0))
 end
--- The waiter that comes next; nil if there is none, and true if nobody knows.
-local next = mayHandOff and nextLive()
-local goesOn = next and next ~= true
+local nextWaiter = mayHandOff and nextLive()
+local goesOn = nextWaiter and nextWaiter ~= true
 if goesOn and count == 0 then
-  local first = next
-  local hold, owner, process, mode, endMs, least = first.id, first.owner, first.process, first.mode, first.endMs, 0
+  local first = nextWaiter
+  local hold, owner, process, mode, endMs, minFence = first.id, first.owner, first.process, first.mode, first.endMs, 0
+  -- It shares the lock, or others wait within its owner. What follows is `claim` for the only hold.
   goesOn = limitOf(mode) > 1 or tonumber(first.said[#first.said] or 0) > 1
   dequeue(hold, first.fields, first.said, not goesOn and isLast and passed == 0 and not page[at + 1])
-  if queued and owed[process] then setState(process, owed[process], 'live') end
+  if queued and paid[process] then setState(process, paid[process], 'live') end
   claims = 1
   --@include parts/lock grant-alone
   granted[1], taken[hold] = first, true
-  if not goesOn then next = nil end
+  if not goesOn then nextWaiter = nil end
 end
 
 --@section more
@@ -101,7 +103,7 @@ end
 local function claim(waiter, family, number)
   dequeue(waiter.id, waiter.fields, waiter.said)
   -- The only waiter of its trace: this call grants it nothing else.
-  waiter.isAlone = family == 0 and waiter.said[2] == '1'
+  waiter.hasNoFamily = family == 0 and waiter.said[2] == '1'
   granted[#granted + 1], taken[waiter.id] = waiter, true
   grantBeside(waiter, family, number)
 end
@@ -140,34 +142,36 @@ handOffWithin = function(owner)
   for _, waiter in ipairs(left) do
     local _, depth = familyOf(waiter.owner)
     redis.call('ZADD', QUEUE_KEY, 'LT', placeOf(waiter.sinceUs, waiter.priority, depth), waiter.id)
+  end
+  if #left > 0 then
     redis.call('HSET', LOCK_KEY, 'queued', 'front')
     queued = 'front'
   end
-  -- The skipped ones may have been among them.
+  -- Begins at the first waiter again: some that were passed over may have been granted, or moved.
   if #nested > 0 then page, at, isLast, passed = {}, 1, size + #left == #nested, 0 end
 end
 
 -- After one that shares the lock, goes on until one that the holds do not admit; or until many were granted: then a message makes
 -- the process of the next one go on.
 while goesOn do
-  if taken[next.id] then
-    if tonumber(next.said[#next.said] or 0) > 1 then handOffWithin(next.owner) end
-    next = limitOf(next.mode) > 1 and nextLive()
-    if not next or next == true then break end
+  if taken[nextWaiter.id] then
+    if tonumber(nextWaiter.said[#nextWaiter.said] or 0) > 1 then handOffWithin(nextWaiter.owner) end
+    nextWaiter = limitOf(nextWaiter.mode) > 1 and nextLive()
+    if not nextWaiter or nextWaiter == true then break end
   end
-  local family, _, number = familyOf(next.owner)
-  goesOn = admits(next.owner, next.mode, family)
+  local family, _, number = familyOf(nextWaiter.owner)
+  goesOn = admits(nextWaiter.owner, nextWaiter.mode, family)
   if not goesOn or #granted >= GRANT_LIMIT then break end
-  if owed[next.process] then setState(next.process, owed[next.process], 'live') end
-  claim(next, family, number)
+  if paid[nextWaiter.process] then setState(nextWaiter.process, paid[nextWaiter.process], 'live') end
+  claim(nextWaiter, family, number)
 end
-if goesOn and next and next ~= true then tell(next.process, 'next ' .. next.id) end
+if goesOn and nextWaiter and nextWaiter ~= true then tell(nextWaiter.process, 'next ' .. nextWaiter.id) end
 
 --@section claims
 -- Appends claims of the calling process to `reply`: those that this call made, and of a poll the other open ones that lapse
 -- first; hold, fence and end of each, how many other holds its family has, and how many of these its owner has.
 local function append(claim)
-  for _, each in ipairs({claim.id, fence, claim.endMs, beside(claim)}) do reply[#reply + 1] = each end
+  for _, each in ipairs({claim.id, fence, claim.endMs, othersOf(claim)}) do reply[#reply + 1] = each end
 end
 for _, waiter in ipairs(granted) do
   if waiter.process == process and waiter.id ~= hold then append(waiter) end

@@ -53,8 +53,13 @@ local function readHold(id)
   return onlyProcess .. ' ' .. onlyOwner .. ' ' .. leastMode .. ' ' .. fence .. ' 1' .. (claims > 0 and ' claim' or '')
 end
 
+-- When the lease of a hold ends.
+local function endOf(id)
+  return several and tonumber(redis.call('ZSCORE', LEASES_KEY, id) or ends) or ends
+end
+
 -- How many holds an owner and its ancestors have together, how deep the deepest of these is, and how many the owner has. Also
--- returns a hold, as `readHold` does.
+-- returns a hold, as `readHold` does. (In one call: `familyOf`, `depthOver` and `countOf` of core/machine/holds.ts.)
 local function familyOf(owner, id)
   if not several then
     if count == 0 or not isAncestor(onlyOwner, owner) then return 0, 0, 0, readHold(id) end
@@ -69,22 +74,23 @@ local function familyOf(owner, id)
 end
 
 -- How many other holds the family of a holder has, and how many of these its owner has.
-local function beside(hold)
-  if hold.isAlone then return 0, 0 end
+local function othersOf(hold)
+  if hold.hasNoFamily then return 0, 0 end
   local family, _, number = familyOf(hold.owner)
   return family - 1, number - 1
 end
 
--- Returns the holds whose leases end in a time, in the order in which they were granted; of very many, those that end first.
+-- Returns the holds whose leases end in a time, in the order in which they were granted; of very many, those that end first. The
+-- only hold is returned whenever it ends.
 local function listHolds(from, to, most)
   local ids, list = count > 0 and {onlyId, ends} or {}, {}
   if several then ids = redis.call('ZRANGE', LEASES_KEY, from, to, 'BYSCORE', 'LIMIT', 0, most, 'WITHSCORES') end
   for i = 1, #ids, 2 do
-    local process, owner, mode, number, claim = string.match(readHold(ids[i]) or '', '^([^ ]+) ([^ ]+) ([^ ]+) %d+ (%d+)(.*)$')
+    local process, owner, mode, _, nr, claim = string.match(readHold(ids[i]) or '', HOLD_PATTERN)
     list[#list + 1] = process and {
-      id = ids[i], process = process, owner = owner, mode = mode, number = tonumber(number), isClaim = claim ~= '', endMs = ids[i + 1]
+      id = ids[i], process = process, owner = owner, mode = mode, nr = tonumber(nr), isClaim = claim ~= '', endMs = ids[i + 1]
     }
   end
-  table.sort(list, function(a, b) return a.number < b.number end)
+  table.sort(list, function(a, b) return a.nr < b.nr end)
   return list
 end

@@ -2,7 +2,10 @@
 -- This is format 1. A script refuses every other one. CONTRIBUTING.md says what may change within it.
 --
 -- Numbers are decimal text; times are of this server's clock, in ms or us. A mode is `write`, `read` or a number of permits.
--- An owner is a path, <trace id>/<branch>/…; its ancestors are the beginnings of that.
+-- An owner is a path, <trace id>/<branch>/…; its ancestors are the beginnings of that. A hold or a waiter is named by its hold id.
+--
+-- At maxmemory a script may only add after a write that needs no memory. If it has none to begin with, `HDEL <lock> ''`, which
+-- removes nothing, is the first one.
 --
 -- KEYS[1] …:lock, a hash
 --   format       1
@@ -24,25 +27,28 @@
 -- KEYS[3] …:leases, a zset
 --   <hold>       -> when its lease ends, ms
 -- KEYS[4] …:queue, a zset
---   <hold>       a waiter -> its place: the time queued in us, less 1e7 for each degree of priority, less 1e14 for each step of
---                its front, which is the depth of the deepest holder that it is nested in
+--   <hold>       a waiter -> its place: the time queued in us, less 1e7 for each step of priority, less 1e14 for each step of its
+--                front, which is the depth of the deepest holder that it is nested in
 -- KEYS[5] …:waiters, a hash
 --   w:<hold>     a waiter: "<process> <owner> <mode> <claim ms> <priority> <queued at, us>"
 --   c:<owner>    how many waiters are of the owner or its descendants
 --   p:<process>  a process: "<until when it is live, ms> <state>"; in a cluster also the server on which it listens in this slot.
 --                `suspended` is passed over until it polls; `owed` polled since, and is granted the next time even if it can't
 --                be reached; others are `live`
--- KEYS[6] …:tombstones, a zset; a half more if it had held
---   <hold>       a release that came before its acquire -> until when that acquire is cancelled, ms
+-- KEYS[6] …:tombstones, a zset
+--   <hold>       a release that came before its acquire -> until when that acquire is cancelled, ms; 0.5 more if it had held
 --
 --@define FORMAT_NUMBER '1'
+--@define HOLD_PATTERN '^(%S+)%s(%S+)%s(%S+)%s(%d+)%s(%d+)(.*)$'
+--@define PROCESS_PATTERN '^(%d+)%s(%a+)(.*)$'
+--@define ONLY_HOLD_FIELDS 'ends','hold','owner','process','mode','claims'
 --@define LOCK_KEY KEYS[1]
 --@define HOLDS_KEY KEYS[2]
 --@define LEASES_KEY KEYS[3]
 --@define QUEUE_KEY KEYS[4]
 --@define WAITERS_KEY KEYS[5]
 --@define TOMBSTONES_KEY KEYS[6]
---@define DEGREE_US 1e7
+--@define STEP_US 1e7
 --@define FRONT_US 1e14
 -- Limits of one call.
 --@define SCAN_LIMIT 4096
@@ -53,25 +59,26 @@
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
 local nowMs = math.floor(nowUs / 1000)
-local format, fence, ends, queued, buriedMs, onlyId = unpack(redis.call(
+local format, fence, ends, queued, buriedUntilMs, onlyId = unpack(redis.call(
   'HMGET', LOCK_KEY, 'format', 'fence', 'ends', 'queued', 'tombstones', 'hold'
 ))
 if format and format ~= FORMAT_NUMBER then return redis.error_reply('RLFORMAT the lock is of another format') end
--- Of the holds, which parts/holds.lua reads.
+-- The holds: none until parts/holds.lua reads them or `grant-alone` grants one.
 local count, claims, onlyOwner, onlyProcess, leastMode = 0, 0, nil, nil, nil
 
 --@section keep
--- Keeps the lock for `ttlMs` after `untilMs`, which is when a lease ends; if the clock was set back, after the time that the fence is;
--- and until `buriedMs`, while there may be tombstones. And for 100 s more, so that this is not written with each grant.
-local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedMs or 0) - nowMs + ttlMs + 1e5
+-- Keeps the lock for `recordTtlMs` and 100 s after the latest of `untilMs`, which is when a lease ends; the time that the fence is,
+-- later than that if the clock was set back; and `buriedUntilMs`. Because of the 100 s, few grants must write this.
+local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedUntilMs or 0) - nowMs + recordTtlMs + 1e5
 redis.call('PEXPIRE', LOCK_KEY, keepMs)
 
 --@section grant-alone
--- Grants a lock that nobody holds. `hold`, `owner`, `process`, `mode` and `endMs` are the new hold's; `claims` is 1 if it is a claim.
+-- Grants a lock that nobody holds. `hold`, `owner`, `process`, `mode` and `endMs` are the new hold's, `claims` is 1 for a claim.
 local last = tonumber(fence or 0)
--- A fence that nobody had: the time, or more than the last one, and at least `least`.
-local raised = math.max(nowUs, last + 1, least)
+-- A fence that nobody had: the time, or more than the last one, and `minFence` or more.
+local raised = math.max(nowUs, last + 1, minFence)
 fence = raised == nowUs and time[1] .. string.sub('00000' .. time[2], -6) or string.format('%.0f', raised)
+-- A claim may take the place of a hold whose fields are still there (release.lua): it replaces all of them.
 if claims == 1 then
   redis.call(
     'HSET', LOCK_KEY, 'fence', fence, 'ends', endMs, 'hold', hold, 'owner', owner, 'process', process, 'mode', mode, 'claims', '1'
@@ -83,7 +90,7 @@ else
   if mode ~= 'write' then redis.call('HSET', LOCK_KEY, 'mode', mode) end
 end
 count, ends, onlyId, onlyOwner, onlyProcess, leastMode = 1, endMs, hold, owner, process, mode
--- Kept already: the last grant was in this minute.
+-- Kept already: the last grant was in this minute, and this lease ends within the rest of the 100 s.
 if raised ~= nowUs or math.floor(last / 6e7) ~= math.floor(raised / 6e7) or endMs - nowMs > 4e4 then
   local untilMs = endMs
   --@include parts/lock keep

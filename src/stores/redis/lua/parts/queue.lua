@@ -1,8 +1,10 @@
 -- The waiters, as core/machine/queue.ts has them. Needs `channels`; with a brace in them this is a cluster, in which a process
 -- may also listen to '<lock>:<process>', in the lock's own slot.
 local isCluster = string.find(channels, '{', 1, true)
--- The claims that this call makes, and their holds.
-local granted, taken, handsOff, tellGranted, handOffWithin = {}, {}, true, nil, nil
+-- The claims that this call makes, and their holds; whether it removed waiters; without `handsOff` it grants within an owner only.
+local granted, taken, isDequeued, handsOff = {}, {}, false, true
+-- Functions of parts/hand-off.lua.
+local tellGranted, handOffWithin
 
 -- Reads a waiter. A waiter without its text was lost; nobody knows whose it was.
 local function readWaiter(id)
@@ -27,11 +29,11 @@ end
 
 local function placeOf(sinceUs, priority, front)
   if priority == '0' and front == 0 then return sinceUs end
-  return sinceUs - priority * DEGREE_US - front * FRONT_US
+  return sinceUs - priority * STEP_US - front * FRONT_US
 end
 
 -- Nobody waits any more: nothing is kept of the processes.
-local function sweep()
+local function dropQueue()
   redis.call('DEL', WAITERS_KEY)
   redis.call('HDEL', LOCK_KEY, 'queued')
   queued = false
@@ -40,8 +42,9 @@ end
 -- Removes a waiter. `fields` and `said` are those of `readFamily`.
 local function dequeue(id, fields, said, isOnly)
   local over = {'w:' .. id}
+  isDequeued = true
   redis.call('ZREM', QUEUE_KEY, id)
-  if isOnly then return sweep() end
+  if isOnly then return dropQueue() end
   for i = 2, #fields do
     if tonumber(said[i] or 1) > 1 then
       redis.call('HINCRBY', WAITERS_KEY, fields[i], '-1')
@@ -61,14 +64,14 @@ end
 
 --@section enqueue
 -- Queues the waiter: behind earlier ones, ahead of all that are not nested as deep.
--- If nobody waited, nothing is known of other processes. If the lock itself was lost meanwhile, nor is it of its waiters.
+-- First removes what is left of a queue whose lock was lost, or what is known of processes if their waiters were lost.
 if not queued and redis.call('ZCARD', QUEUE_KEY) > 0 then
   redis.call('DEL', QUEUE_KEY, WAITERS_KEY)
 elseif queued and position == 0 then
   redis.call('DEL', WAITERS_KEY)
   said = {}
 end
-local sinceUs = time[1] .. string.sub('00000' .. time[2], -6)
+local sinceUs = string.format('%.0f', nowUs)
 redis.call('ZADD', QUEUE_KEY, placeOf(sinceUs, priority, depth), hold)
 local changes = {'w:' .. hold, process .. ' ' .. owner .. ' ' .. mode .. ' ' .. claimMs .. ' ' .. priority .. ' ' .. sinceUs}
 for i = 2, #fields do
