@@ -1861,7 +1861,7 @@ thead th {
 
 /* Without a connection. Not fainter: it may be read all the more. */
 .old #list,
-.old #totals,
+.old #totals div,
 .old #panel {
   border-style: dashed;
   filter: grayscale(1);
