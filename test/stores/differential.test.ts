@@ -196,6 +196,16 @@ const found = [
     ],
     'try 0, +1, 4000, try 3, 4000, try 4, 4000, +2',
   ),
+  // A waiter of one degree more comes eight seconds later, and has its turn first.
+  play(
+    [
+      [0, 0, 'write', 0, 5],
+      [1, 0, 'write'],
+      [2, 1, 'write', 1],
+      [0, 0, 'write', 0, 5],
+    ],
+    'try 0, +1, 4000, try 3, 4000, +2',
+  ),
   // Its own poll grants its ancestor and a sibling, and so lets it advance before a stranger.
   play(
     [

@@ -136,35 +136,6 @@ describe('PostgreSQL faults', () => {
     expect(isHeld).toBe(true);
   });
 
-  it('A release whose reply is lost is tried again, and takes nothing from the next holder', async () => {
-    const proxy = await TcpProxy.start(stage.server.port, 'any');
-    const [one, two] = [locksOn(urlOf(proxy.port)), locksOn(stage.server.url)];
-    await runInTrace(
-      async () => {
-        const hold = await lock.acquire(key, { leaseMs: longMs });
-        let isOver = false;
-        const next = runInTrace(
-          () =>
-            getLock(key).run(async (own) => {
-              await until(() => isOver);
-              return own.isHeld();
-            }),
-          { locks: two, traceId: 'next' },
-        );
-        await until(async () => (await stage.store.inspect(key)).waiters.length === 1);
-        const isLost = proxy.loseReply(says('"release"'));
-        await hold.release();
-        await isLost;
-        isOver = true;
-        expect(await next).toBe(true);
-      },
-      { locks: one, traceId: 'holder' },
-    );
-    await Promise.all(created.splice(0).map((locks) => locks.close()));
-    await stage.end();
-    await proxy.stop();
-  });
-
   it('A pool that is exhausted is a `not-applied` error, and the next call succeeds', async () => {
     const pool = stage.connect({ max: 1 });
     const store = stage.storeOf({ pool, timeoutMs: 200 });
