@@ -365,19 +365,6 @@ describe('The stream of a quorum', () => {
     await end();
   });
 
-  it('The stream is woken by the nodes that are left', async () => {
-    const stage = new QuorumStage(3);
-    stage.nodes[0]!.isMute = true;
-    stage.nodes[1]!.isMute = true;
-    const { messages, end } = await hearing(stage);
-    const line = stage.deafProcess().line();
-    await line.hold();
-    await line.release();
-    await stage.clock.settle();
-    expect(messages).toEqual([{ kind: 'freed', id: 'order:42' }]);
-    await end();
-  });
-
   it('The stream carries no grant, since nothing is queued on a node, and nothing after its end', async () => {
     const stage = new QuorumStage(3);
     const listeners: ((message: StoreMessage) => void)[] = [];
