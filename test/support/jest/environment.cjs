@@ -17,6 +17,7 @@ const isReplaceable = Object.getOwnPropertyDescriptor(asyncHooks, 'AsyncLocalSto
  *   each after its full timeout.
  * - `global.patienceMs` says how long helpers wait: two thirds of the timeout of the test or hook that runs, so that they
  *   say what did not happen before jest says only that the test took too long.
+ * - `leaks.ts` looks after all other hooks of a file, although jest loads it first.
  */
 module.exports = class FailFast extends TestEnvironment {
   #failures = 0;
@@ -47,7 +48,8 @@ module.exports = class FailFast extends TestEnvironment {
     await super.teardown();
   }
 
-  async handleTestEvent({ name, test, hook, describeBlock }, { testTimeout }) {
+  async handleTestEvent({ name, test, hook, describeBlock }, { testTimeout, rootDescribeBlock: { hooks } }) {
+    if (name === 'run_start') hooks.sort((a, b) => isLeakHook(a) - isLeakHook(b));
     if (name === 'test_start') this.global.patienceMs = patience(test.timeout ?? testTimeout);
     if (name === 'hook_start' && hook.type.endsWith('All'))
       this.global.patienceMs = patience(hook.timeout ?? testTimeout);
@@ -58,6 +60,10 @@ module.exports = class FailFast extends TestEnvironment {
     if (name === 'run_describe_start') describeBlock.mode = 'skip';
   }
 };
+
+function isLeakHook({ type, fn }) {
+  return type === 'afterEach' && fn.name === 'lookForLeaks';
+}
 
 function patience(timeoutMs) {
   return (timeoutMs * 2) / 3;

@@ -15,8 +15,7 @@ const ownCode = join(__dirname, '../../../src') + sep;
 /**
  * Makes every test fail that leaves something behind: a timer started by src (unref'd ones too), a socket, a server or a
  * child process. What was there when the test started may stay. Unhandled rejections are jest's to report; it gets the
- * turns that are waited here for it. jest calls it before each file, so a suite's own hooks belong inside a `describe`:
- * then it looks before the first and after the last of them.
+ * turns that are waited here for it. jest calls it before each file; it looks before the first and after the last hook of a test.
  */
 export function watchLeaks(): void {
   if (isWatched) return;
@@ -34,7 +33,7 @@ export function watchLeaks(): void {
   beforeEach(() => {
     before = remains(timers);
   });
-  afterEach(async () => {
+  afterEach(async function lookForLeaks() {
     // The suite's own hook has failed, which is told by itself.
     if (before === undefined) return;
     const left = await settled(before, timers);
