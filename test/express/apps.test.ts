@@ -3,9 +3,6 @@ import { lockOn, traceContext } from 'reenlock/express';
 import { Contest, type Work } from '../support/http/contest.ts';
 import { describeExpress, type Express } from '../support/http/native.ts';
 import { ServerStage } from '../support/http/server-stage.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
-
-watchLeaks();
 
 describeExpress('An application within an application', (framework, express) => {
   afterEach(ServerStage.endAll);
@@ -22,11 +19,6 @@ describeExpress('An application within an application', (framework, express) => 
       'with a traceContext of its own, guards',
       { trace: { outer: false, inner: true }, guard: { outer: false, inner: true } },
     ],
-    [
-      'below traceContext and with its own, guards',
-      { trace: { outer: true, inner: true }, guard: { outer: false, inner: true } },
-    ],
-    ['below a guard, guards again', { trace: { outer: true, inner: false }, guard: { outer: true, inner: true } }],
     [
       'below a guard and with its own traceContext, guards again',
       { trace: { outer: true, inner: true }, guard: { outer: true, inner: true } },

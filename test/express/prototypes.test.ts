@@ -6,10 +6,8 @@ import { createLocks, type Hold, type Locks, MemoryStore } from 'reenlock';
 import { lockOn, traceContext } from 'reenlock/express';
 import supertest from 'supertest';
 import { expresses } from '../support/http/native.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { recordWarnings } from '../support/warnings.ts';
 
-watchLeaks();
 const warnings = recordWarnings();
 
 /** A hold, or the holds by key, as keys; what the application has put there, as it is. */

@@ -5,20 +5,10 @@ import * as express from 'reenlock/express';
 import { closeServer, lockBoard, lockOn, sendProblem, traceContext } from 'reenlock/fastify';
 import { gate } from '../support/gate.ts';
 import { pathOf } from '../support/path-of.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { until } from '../support/until.ts';
 
 let locks: Locks;
 let app: FastifyInstance;
-beforeEach(() => {
-  locks = createLocks();
-  app = fastify();
-});
-afterEach(async () => {
-  await app.close();
-  await locks.close({ drainMs: 0 });
-});
-watchLeaks();
 
 /** Sends a request to the application on a server of its own. */
 async function ask(path: string, init?: RequestInit): Promise<{ status: number; headers: Headers; text: string }> {
@@ -29,6 +19,15 @@ async function ask(path: string, init?: RequestInit): Promise<{ status: number; 
 }
 
 describe('Fastify', () => {
+  beforeEach(() => {
+    locks = createLocks();
+    app = fastify();
+  });
+  afterEach(async () => {
+    await app.close();
+    await locks.close({ drainMs: 0 });
+  });
+
   it('A guard takes its key from a body that Fastify has parsed, within the request’s own context', async () => {
     app.register(traceContext({ locks, trust: 'all' }));
     const guard = lockOn((request) => (request.body as { id: string }).id);

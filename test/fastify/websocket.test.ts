@@ -4,9 +4,6 @@ import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
 import { createLocks, type Locks, MemoryStore } from 'reenlock';
 import { lockOn, traceContext } from 'reenlock/fastify';
 import { gate } from '../support/gate.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
-
-watchLeaks();
 
 type Upgraded = FastifyRequest & { ws?: boolean };
 

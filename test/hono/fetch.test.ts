@@ -5,7 +5,6 @@ import { currentTrace, lock, runInTrace, traceHeaders } from 'reenlock';
 import { lockBoard, lockOn, sendProblem, traceContext } from 'reenlock/hono';
 import { createTestLocks, type TestLocks } from 'reenlock/testing';
 import { type Gate, gate } from '../support/gate.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { until } from '../support/until.ts';
 import { recordWarnings } from '../support/warnings.ts';
 
@@ -14,15 +13,6 @@ let locks: TestLocks;
 let app: Hono;
 let inside: Gate;
 let work: Gate;
-beforeEach(() => {
-  locks = createTestLocks();
-  app = new Hono();
-  app.use(traceContext({ locks }));
-  [inside, work] = [gate(), gate()];
-});
-// Rejects if a lock is left.
-afterEach(() => locks.end());
-watchLeaks();
 const warnings = recordWarnings();
 
 const isHeld = async (): Promise<boolean> => (await locks.inspect('k')).holds.length > 0;
@@ -30,6 +20,15 @@ const isFree = async (): Promise<boolean> => !(await isHeld());
 
 /** What happens in a server that calls `app.fetch` alone, as those of Bun and Deno. test/package/runtimes.test.ts asks these. */
 describe('Hono without a response of `node:http`', () => {
+  beforeEach(() => {
+    locks = createTestLocks();
+    app = new Hono();
+    app.use(traceContext({ locks }));
+    [inside, work] = [gate(), gate()];
+  });
+  // Rejects if a lock is left.
+  afterEach(() => locks.end());
+
   it('A guard excludes other requests, nested calls re-enter it, and the response names the trace', async () => {
     const order: string[] = [];
     app.post('/', lockOn('k'), async (c) => {
@@ -172,18 +171,6 @@ describe('Hono without a response of `node:http`', () => {
     const problem = await app.request('/default');
     expect(await problem.json()).toMatchObject({ code: 'ERR_LOCK_TIMEOUT' });
     for (const { headers } of [busy, handled, problem]) expect(Number(headers.get('Retry-After'))).toBeGreaterThan(0);
-  });
-
-  it('A timeout above the guard leaves the lock with the handler until it has settled', async () => {
-    app.use(timeout(50));
-    app.get('/', lockOn('k'), async (c) => {
-      await work;
-      return c.text('in');
-    });
-    expect((await app.request('/')).status).toBe(504);
-    expect(await isHeld()).toBe(true);
-    work.open();
-    await until(isFree);
   });
 
   it.each(['above', 'below'])(

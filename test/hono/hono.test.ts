@@ -9,22 +9,12 @@ import { timeout } from 'hono/timeout';
 import { createLocks, getLock, type Locks, lock, MemoryStore } from 'reenlock';
 import { closeServer, lockOn, sendProblem, traceContext } from 'reenlock/hono';
 import { gate } from '../support/gate.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { until } from '../support/until.ts';
 
 let locks: Locks;
 let store: MemoryStore;
 let app: Hono;
 let server: Server;
-beforeEach(() => {
-  store = new MemoryStore();
-  locks = createLocks({ store });
-  app = new Hono();
-  app.use(traceContext({ locks }));
-  server = createServer(getRequestListener((...args) => app.fetch(...args), { overrideGlobalObjects: false }));
-});
-afterEach(() => closeServer(server, locks, { drainMs: 0 }));
-watchLeaks();
 
 async function url(): Promise<string> {
   if (!server.listening) await once(server.listen(0, '127.0.0.1'), 'listening');
@@ -33,6 +23,15 @@ async function url(): Promise<string> {
 const isHeld = async (): Promise<boolean> => (await store.inspect('k')).holds.length > 0;
 
 describe('Hono', () => {
+  beforeEach(() => {
+    store = new MemoryStore();
+    locks = createLocks({ store });
+    app = new Hono();
+    app.use(traceContext({ locks }));
+    server = createServer(getRequestListener((...args) => app.fetch(...args), { overrideGlobalObjects: false }));
+  });
+  afterEach(() => closeServer(server, locks, { drainMs: 0 }));
+
   it('A web stream whose `pull` is bound to its handler re-enters the request’s lock when it is read', async () => {
     app.get('/', lockOn('k'), (c) => {
       const pull = async (controller: ReadableStreamDefaultController): Promise<void> => {

@@ -6,11 +6,6 @@ import { gate } from '../support/gate.ts';
 import { Contest, type Work } from '../support/http/contest.ts';
 import { describeKoa } from '../support/http/native.ts';
 import { ServerStage } from '../support/http/server-stage.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
-import { recordWarnings } from '../support/warnings.ts';
-
-watchLeaks();
-const warnings = recordWarnings();
 
 describeKoa('A guard below other Koa middleware', (framework, Koa, compose) => {
   afterEach(ServerStage.endAll);
@@ -21,25 +16,6 @@ describeKoa('A guard below other Koa middleware', (framework, Koa, compose) => {
       await work();
       ctx.body = `count ${getLock('k').holdCount()}`;
     };
-
-  it('A guarded handler that calls ctx.throw releases its lock with the error’s response', async () => {
-    const contest = await Contest.through(framework, (app, work) =>
-      app.use(
-        mount(
-          '/first',
-          compose([
-            lockOn('k'),
-            async (ctx) => {
-              await work();
-              ctx.throw(409, 'trouble');
-            },
-          ]),
-        ),
-      ),
-    );
-    await contest.expectHeldUntilGo();
-    await contest.expectAnswer(/^HTTP\/1.1 409 [\s\S]*trouble$/);
-  });
 
   it.each(['above the guard', 'below the guard'])(
     'An error that is caught and answered %s keeps the lock until that response',
@@ -87,24 +63,6 @@ describeKoa('A guard below other Koa middleware', (framework, Koa, compose) => {
     );
     const { body } = await stage.get('/');
     expect(body).toEqual({ seen: ['k', 1], copy: { user: 'ada' }, sent: { user: 'ada' } });
-  });
-
-  it('A guard leaves what the application has in `ctx.state`, and warns once', async () => {
-    const contest = await Contest.through(framework, (app, work) => {
-      const own: Middleware = async (ctx, next) => {
-        Object.assign(ctx.state, { lock: 'own', locks: { own: true } });
-        await next();
-      };
-      const show: Middleware = async (ctx) => {
-        await work();
-        ctx.body = JSON.stringify([ctx.state.lock, ctx.state.locks]);
-      };
-      app.use(mount('/first', compose([own, lockOn('k') as Middleware, show])));
-    });
-    contest.go();
-    await contest.expectReleasedOnce();
-    await contest.expectAnswer(/\["own",\{"own":true\}\]$/);
-    expect(warnings().map(({ code }) => code)).toEqual(['LOCK_NAME_TAKEN']);
   });
 
   it('An error that is caught above the guard, and answered past Koa, keeps the lock until that response', async () => {

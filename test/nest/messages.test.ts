@@ -27,21 +27,22 @@ import { createTestLocks, type TestLocks } from 'reenlock/testing';
 import { lastValueFrom, of } from 'rxjs';
 import { LockErrorFilter } from '../../src/nest/error-filter.ts';
 import { pathOf } from '../support/path-of.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
 
 let locks: TestLocks;
 let app: INestApplication | INestApplicationContext | undefined;
 let client: ClientProxy | undefined;
-beforeEach(() => {
-  locks = createTestLocks();
-});
-afterEach(async () => {
-  await client?.close();
-  await locks.end();
-  await app?.close();
-  [app, client] = [undefined, undefined];
-});
-watchLeaks();
+
+function setUpEach(): void {
+  beforeEach(() => {
+    locks = createTestLocks();
+  });
+  afterEach(async () => {
+    await client?.close();
+    await locks.end();
+    await app?.close();
+    [app, client] = [undefined, undefined];
+  });
+}
 
 @Controller()
 class Messages {
@@ -100,6 +101,8 @@ describe.each([
   ['a microservice', startMicroservice],
   ['a hybrid application', startHybrid],
 ])('A message handler of %s', (_, start) => {
+  setUpEach();
+
   beforeEach(async () => {
     const options = { host: '127.0.0.1', port: await freePort() };
     app = await start({ transport: Transport.TCP, options });
@@ -129,6 +132,8 @@ describe.each([
 });
 
 describe('A method with `@RunInTrace`', () => {
+  setUpEach();
+
   @Injectable()
   class Jobs {
     @RunInTrace()
@@ -164,6 +169,8 @@ describe('A refused lock in a gateway', () => {
 });
 
 describe('A filter that catches everything', () => {
+  setUpEach();
+
   @Catch()
   class CatchAll implements ExceptionFilter {
     catch(error: unknown, host: ArgumentsHost): void {

@@ -35,7 +35,6 @@ import { concat, defer, from, of } from 'rxjs';
 import { type Gate, gate } from '../support/gate.ts';
 import { Http2Client } from '../support/http/http2-client.ts';
 import { pathOf } from '../support/path-of.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { until } from '../support/until.ts';
 import { recordWarnings } from '../support/warnings.ts';
 
@@ -44,19 +43,21 @@ let app: INestApplication | undefined;
 let logged: unknown[];
 let inside: Gate;
 let work: Gate;
-beforeEach(() => {
-  locks = createTestLocks();
-  logged = [];
-  [inside, work] = [gate(), gate()];
-});
-afterEach(async () => {
-  work.open();
-  await locks.end();
-  await app?.close();
-  app = undefined;
-});
-watchLeaks();
 const warnings = recordWarnings();
+
+function setUpEach(): void {
+  beforeEach(() => {
+    locks = createTestLocks();
+    logged = [];
+    [inside, work] = [gate(), gate()];
+  });
+  afterEach(async () => {
+    work.open();
+    await locks.end();
+    await app?.close();
+    app = undefined;
+  });
+}
 
 const logger: LoggerService = {
   log: () => {},
@@ -76,6 +77,8 @@ describe.each<readonly [string, () => AbstractHttpAdapter]>([
   ['Express', () => new ExpressAdapter()],
   ['Fastify', () => new FastifyAdapter()],
 ])('Nest on %s', (_, createAdapter) => {
+  setUpEach();
+
   /** Starts an application with these controllers; returns its address. */
   async function start(
     controllers: Type[],
@@ -425,43 +428,47 @@ describe.each<readonly [string, () => AbstractHttpAdapter]>([
   });
 });
 
-it('An application without a server closes its locks, too', async () => {
-  const context = await NestFactory.createApplicationContext(LocksModule.forRoot({ locks }), { logger });
-  await context.close();
-  await expect(runInTrace(() => lock.acquire('k'), { locks })).rejects.toMatchObject({ code: 'ERR_LOCK_CLOSED' });
-});
+describe('The end of an application', () => {
+  setUpEach();
 
-it('An application on HTTP/2 guards its routes, and is closed when its clients have left', async () => {
-  @Controller()
-  class Guarded {
-    @Get(':request')
-    @LockOn('k')
-    async get(@Req() { lock: hold }: LockedRequest): Promise<string> {
-      inside.open();
-      await work;
-      return String(pathOf(hold));
+  it('An application without a server closes its locks, too', async () => {
+    const context = await NestFactory.createApplicationContext(LocksModule.forRoot({ locks }), { logger });
+    await context.close();
+    await expect(runInTrace(() => lock.acquire('k'), { locks })).rejects.toMatchObject({ code: 'ERR_LOCK_CLOSED' });
+  });
+
+  it('An application on HTTP/2 guards its routes, and is closed when its clients have left', async () => {
+    @Controller()
+    class Guarded {
+      @Get(':request')
+      @LockOn('k')
+      async get(@Req() { lock: hold }: LockedRequest): Promise<string> {
+        inside.open();
+        await work;
+        return String(pathOf(hold));
+      }
     }
-  }
-  const imports = [LocksModule.forRoot({ locks, trust: 'all' })];
-  const root = { module: class Root {}, imports, controllers: [Guarded] };
-  app = await NestFactory.create(root, new FastifyAdapter({ http2: true }), { logger });
-  await app.listen(0, '127.0.0.1');
-  const client = await Http2Client.connect((app.getHttpServer().address() as AddressInfo).port, 'HTTP/2');
-  const first = client.request({ path: '/first', trace: 'first' });
-  await inside;
-  const gone = client.request({ path: '/gone', trace: 'gone' });
-  await locks.whenWaiting('k', 1);
-  const third = client.request({ path: '/third', trace: 'third' });
-  await locks.whenWaiting('k', 2);
-  gone.stream.close(constants.NGHTTP2_CANCEL);
-  await until(
-    async () => (await locks.inspect('k')).waiters.length,
-    (count) => count === 1,
-  );
-  work.open();
-  await Promise.all([first.closed, third.closed]);
-  expect([first.received, third.received]).toEqual(['first', 'third']);
-  client.destroy();
-  await app.close();
-  await expect(runInTrace(() => lock.acquire('k'), { locks })).rejects.toMatchObject({ code: 'ERR_LOCK_CLOSED' });
+    const imports = [LocksModule.forRoot({ locks, trust: 'all' })];
+    const root = { module: class Root {}, imports, controllers: [Guarded] };
+    app = await NestFactory.create(root, new FastifyAdapter({ http2: true }), { logger });
+    await app.listen(0, '127.0.0.1');
+    const client = await Http2Client.connect((app.getHttpServer().address() as AddressInfo).port, 'HTTP/2');
+    const first = client.request({ path: '/first', trace: 'first' });
+    await inside;
+    const gone = client.request({ path: '/gone', trace: 'gone' });
+    await locks.whenWaiting('k', 1);
+    const third = client.request({ path: '/third', trace: 'third' });
+    await locks.whenWaiting('k', 2);
+    gone.stream.close(constants.NGHTTP2_CANCEL);
+    await until(
+      async () => (await locks.inspect('k')).waiters.length,
+      (count) => count === 1,
+    );
+    work.open();
+    await Promise.all([first.closed, third.closed]);
+    expect([first.received, third.received]).toEqual(['first', 'third']);
+    client.destroy();
+    await app.close();
+    await expect(runInTrace(() => lock.acquire('k'), { locks })).rejects.toMatchObject({ code: 'ERR_LOCK_CLOSED' });
+  });
 });

@@ -21,7 +21,6 @@ import { createTestLocks, type TestLocks } from 'reenlock/testing';
 import { catchError, from, NEVER, type Observable, raceWith, throwError } from 'rxjs';
 import { type Gate, gate } from '../support/gate.ts';
 import { pathOf } from '../support/path-of.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { until } from '../support/until.ts';
 
 let locks: TestLocks;
@@ -30,17 +29,19 @@ let limit: Gate;
 let inside: Gate;
 let work: Gate;
 let seen: unknown[];
-beforeEach(() => {
-  locks = createTestLocks();
-  [limit, inside, work] = [gate(), gate(), gate()];
-  seen = [];
-});
-afterEach(async () => {
-  work.open();
-  await locks.end();
-  await app.close();
-});
-watchLeaks();
+
+function setUpEach(): void {
+  beforeEach(() => {
+    locks = createTestLocks();
+    [limit, inside, work] = [gate(), gate(), gate()];
+    seen = [];
+  });
+  afterEach(async () => {
+    work.open();
+    await locks.end();
+    await app.close();
+  });
+}
 
 /** Nest's own example of an interceptor, with a limit that a test reaches. */
 const timeout = {
@@ -135,6 +136,8 @@ describe.each<readonly [string, () => AbstractHttpAdapter]>([
   ['Express', () => new ExpressAdapter()],
   ['Fastify', () => new FastifyAdapter()],
 ])('A timeout interceptor of Nest on %s', (_, createAdapter) => {
+  setUpEach();
+
   async function start(...controllers: Type[]): Promise<string> {
     const root = { module: class Root {}, imports: [LocksModule.forRoot({ locks, trust: 'all' })], controllers };
     app = await NestFactory.create(root, createAdapter(), { logger: false });
@@ -189,6 +192,8 @@ describe.each<readonly [string, () => AbstractHttpAdapter]>([
 });
 
 describe('The method of a guard', () => {
+  setUpEach();
+
   it('A guarded method keeps its name, its parameters and its metadata', async () => {
     app = await NestFactory.create(class Root {}, new ExpressAdapter(), { logger: false });
     class Marked {

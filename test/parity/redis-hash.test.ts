@@ -1,11 +1,8 @@
 import { getLock, LockAbortedError, LockNotHeldError, LocksClosedError, LockTimeoutError, lock } from 'reenlock';
 import { shortMs } from '../../src/testing/contract/harness.ts';
 import { key } from '../../src/testing/contract/stage.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { outcomeOf } from '../support/stores/set-up.ts';
 import { briefMs, describeStores, longMs } from './services.ts';
-
-watchLeaks();
 
 describeStores('a Redis hash lock with release notification', ({ stage, service }) => {
   const fixed = { leaseMs: briefMs, renew: false } as const;

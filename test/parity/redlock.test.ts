@@ -2,11 +2,8 @@ import { LockStoreError, type Locks, lock, runInTrace } from 'reenlock';
 import { QuorumStore } from 'reenlock/redis';
 import { buildLocks } from '../../src/core/runtime/locks.ts';
 import { ManualClock } from '../support/clock/manual-clock.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { OldRedisStore, RedisNodes } from '../support/redis/nodes.ts';
 import { FakeStore } from '../support/stores/fake-store.ts';
-
-watchLeaks();
 
 const nodeTimeoutMs = 100;
 const leaseMs = 1_000;

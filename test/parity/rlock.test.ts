@@ -2,12 +2,9 @@ import { getLock, LockAbortedError, LockLostError, LockNotHeldError, LockTimeout
 import { shortMs } from '../../src/testing/contract/harness.ts';
 import { key } from '../../src/testing/contract/stage.ts';
 import { ManualClock } from '../support/clock/manual-clock.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { outcomeOf } from '../support/stores/set-up.ts';
 import { until } from '../support/until.ts';
 import { briefMs, describeStores, longMs, type Service } from './services.ts';
-
-watchLeaks();
 
 /** Renewed in time however busy the machine is, and not for long. */
 const renewedMs = 3_000;

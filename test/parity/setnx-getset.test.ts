@@ -5,11 +5,8 @@ import { type CasAdapter, type CasReading, CasStore } from 'reenlock/redis';
 import { longMs, shortMs } from '../../src/testing/contract/harness.ts';
 import { key, type Line, StoreStage } from '../../src/testing/contract/stage.ts';
 import { pathOf } from '../support/path-of.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { describeCasServers } from '../support/stores/cas-servers.ts';
 import { MapCas } from '../support/stores/map-cas.ts';
-
-watchLeaks();
 
 describeCasServers('a SETNX/GETSET lock', (newAdapter) => {
   /** A client of the lock, with connections of its own. */

@@ -7,14 +7,11 @@ import { lockOn, traceContext } from 'reenlock/express';
 import { key } from '../../src/testing/contract/stage.ts';
 import { ManualClock } from '../support/clock/manual-clock.ts';
 import { pathOf } from '../support/path-of.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
 import { useRedis } from '../support/redis/redis-stage.ts';
 import { type RedisServer, startRedis } from '../support/redis/server.ts';
 import { outcomeOf } from '../support/stores/set-up.ts';
 import { until } from '../support/until.ts';
 import { briefMs, describeStores, longMs, type Service } from './services.ts';
-
-watchLeaks();
 
 const orderKey = (id: string) => `order:${id}`;
 const counts = (...keys: string[]) => keys.map((one) => getLock(one).holdCount());

@@ -3,9 +3,6 @@ import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { createLocks, getLock, type Locks, MemoryStore, runInTrace } from 'reenlock';
 import { lockOn, traceContext } from 'reenlock/express';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 /** As an application's tests may call it: of the ways to go on later, none is real. */
 describe('Fake timers', () => {

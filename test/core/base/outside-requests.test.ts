@@ -1,9 +1,6 @@
 import { createHook } from 'node:async_hooks';
 import { createLocks, currentTrace, type Locks, type LocksOptions, lock, MemoryStore, runInTrace } from 'reenlock';
 import { pathOf } from '../../support/path-of.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 /** Whose work it would be taken for. */
 const owner = () => pathOf(currentTrace());

@@ -3,9 +3,6 @@ import { onAbort } from '../../../src/core/base/abort-signals.ts';
 import { afterRound, afterTurn, asMicrotask, systemClock } from '../../../src/core/base/clock.ts';
 import { processState } from '../../../src/core/base/process-state.ts';
 import { safely } from '../../../src/core/base/safely.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 describe('A callback of the package that fails', () => {
   const forget = (): boolean => processState().warned.delete('LOCK_FAULT');

@@ -2,9 +2,6 @@ import { LockStoreError, lock, MemoryStore, runInTrace } from 'reenlock';
 import type { HoldRequest, ReleaseReply, ReleaseTerms } from '../../../src/core/model/store.ts';
 import { buildLocks } from '../../../src/core/runtime/locks.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 /** Fails releases until it is mended. */
 class BrokenStore extends MemoryStore {

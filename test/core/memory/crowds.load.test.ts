@@ -1,9 +1,6 @@
 import { setImmediate as round } from 'node:timers/promises';
 import { MemoryStore } from '../../../src/core/memory/memory-store.ts';
 import type { HoldRequest } from '../../../src/core/model/store.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 const terms = { leaseMs: 60_000, queue: true, maxWaiters: 100_000, livenessMs: 60_000 };
 

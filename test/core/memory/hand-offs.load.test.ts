@@ -12,9 +12,6 @@ import { buildLocks } from '../../../src/core/runtime/locks.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { gate } from '../../support/gate.ts';
 import { pathOf } from '../../support/path-of.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 /** So many in a round take some milliseconds. */
 const few = 150;

@@ -1,9 +1,6 @@
 import { describeStoreContract } from 'reenlock/testing/contract';
 import { MemoryStore } from '../../../src/core/memory/memory-store.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 let clock = new ManualClock();
 

@@ -2,9 +2,6 @@ import { MemoryStore } from '../../../src/core/memory/memory-store.ts';
 import { longMs } from '../../../src/testing/contract/harness.ts';
 import { StoreStage } from '../../../src/testing/contract/stage.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 describe('MemoryStore', () => {
   let clock: ManualClock;

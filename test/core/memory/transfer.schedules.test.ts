@@ -1,9 +1,6 @@
 import { MemoryStore } from '../../../src/core/memory/memory-store.ts';
 import type { HoldRequest } from '../../../src/core/model/store.ts';
 import { ManualClock } from '../../../src/testing/manual-clock.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 const id = 'seat:12A';
 const leaseMs = 10_000;

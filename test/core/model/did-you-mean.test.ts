@@ -17,9 +17,6 @@ import * as redis from 'reenlock/redis';
 import { QuorumStore, RedisCas, RedisStore } from 'reenlock/redis';
 import * as testing from 'reenlock/testing';
 import * as contract from 'reenlock/testing/contract';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 describe('Options that have another name', () => {
   const locks = createLocks();

@@ -1,10 +1,7 @@
 import { createLocks, LockConfigError, type Locks, type LocksOptions, MemoryStore } from '../../../src/core/index.ts';
 import { checkValue, narrowed, typed } from '../../../src/core/model/validate.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { everyRow } from '../../support/rows.ts';
 import { isAmong, locksTable, odd } from './option-table.ts';
-
-watchLeaks();
 
 const created: Locks[] = [];
 afterEach(async () => {

@@ -1,9 +1,6 @@
 import { inspect } from 'node:util';
 import { createLocks, LockConfigError, type Locks, runInTrace, traceHeaders } from '../../../src/core/index.ts';
 import { TraceSignatures } from '../../../src/core/model/signature.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 const older = 'an-older-secret-that-is-in-use-yet';
 const newest = 'the-newest-secret-that-everybody-has';

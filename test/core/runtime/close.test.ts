@@ -1,4 +1,4 @@
-import { LockConfigError, LockLostError, LocksClosedError, lock } from '../../../src/core/index.ts';
+import { LockConfigError, LockLostError, LockStoreError, LocksClosedError, lock } from '../../../src/core/index.ts';
 import { coreTests, outcomeOf } from '../../support/stores/set-up.ts';
 
 const setUp = coreTests();
@@ -92,6 +92,15 @@ describe('close', () => {
     await clock.settle();
     expect([closed.state, coming.error]).toEqual(['fulfilled', expect.any(LocksClosedError)]);
     expect(await store.remains()).toEqual([]);
+  });
+
+  it('close settles an acquire although the store never answers it', async () => {
+    const { job, locks, clock, store } = setUp();
+    store.always('acquire', { kind: 'lostCall' });
+    const coming = outcomeOf(job().in(() => lock.tryAcquire('key')));
+    const closed = outcomeOf(locks.close());
+    await clock.advance(3_000);
+    expect([closed.state, coming.error]).toEqual(['fulfilled', expect.any(LockStoreError)]);
   });
 
   it('close declares lost what is still held after drainMs, and releases it', async () => {

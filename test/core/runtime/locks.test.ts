@@ -11,9 +11,6 @@ import {
   runInTrace,
 } from '../../../src/core/index.ts';
 import { gate } from '../../support/gate.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 describe('The default Locks', () => {
   const { NODE_ENV } = process.env;

@@ -15,16 +15,10 @@ import {
   traceHeaders,
 } from '../../../src/core/index.ts';
 import { TraceSignatures } from '../../../src/core/model/signature.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 
 const secrets = ['a secret of thirty-two bytes or more'];
 const signed = { secrets, audience: 'orders' };
 const open: Locks[] = [];
-afterEach(async () => {
-  for (const each of open.splice(0)) await each.close({ drainMs: 0 });
-});
-
-watchLeaks();
 
 /** Builds a `Locks` that notes why it refused a header. */
 function build(options: LocksOptions = {}): { locks: Locks; refused: string[] } {
@@ -33,6 +27,10 @@ function build(options: LocksOptions = {}): { locks: Locks; refused: string[] } 
   locks.on('headerRefused', ({ reason }) => refused.push(reason));
   open.push(locks);
   return { locks, refused };
+}
+
+async function closeOpen(): Promise<void> {
+  for (const each of open.splice(0)) await each.close({ drainMs: 0 });
 }
 
 const sent = (headers: Record<string, string>, init: RequestInit = {}): Request =>
@@ -44,6 +42,8 @@ function traceOf(options: RunInTraceOptions<Request>, header = 'X-Trace-Id'): Pr
 }
 
 describe('runInTrace for a fetch request', () => {
+  afterEach(closeOpen);
+
   it.each<[string, LocksOptions['trust'], string | undefined]>([
     ['all', 'all', undefined],
     ['internal: a fetch request does not tell its peer', 'internal', 'untrusted'],
@@ -139,6 +139,8 @@ describe('runInTrace for a fetch request', () => {
 });
 
 describe('The response of a lock error', () => {
+  afterEach(closeOpen);
+
   it('A lock error makes a response with its status, its headers and a problem document', async () => {
     const response = new LockTimeoutError({ key: 'secret', waitedMs: 20, retryAfterMs: 1_500 }).getResponse();
     const { status, headers } = response;

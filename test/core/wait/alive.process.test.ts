@@ -1,8 +1,5 @@
 import { join } from 'node:path';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { runScript } from '../../support/processes/processes.ts';
-
-watchLeaks();
 
 const play = (scene: string) => runScript(join(__dirname, 'alive-script.ts'), { args: [scene] });
 

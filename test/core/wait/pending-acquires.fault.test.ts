@@ -329,6 +329,26 @@ describe('Messages that get lost', () => {
 });
 
 describe('A store that forgot everything', () => {
+  it('A store that forgot everything gets all waiters again, and none is left behind', async () => {
+    const setup = setUp({ waitMs: 60_000 });
+    const first = await taken(setup, { leaseMs: 60_000 });
+    const waiters = [];
+    for (let n = 0; n < 5; n++) waiters.push(await queued(setup));
+    await setup.clock.advance(1);
+    await setup.store.forget();
+    await setup.clock.advance(1_250);
+    const order = waiters.map((waiter) => waiter.state);
+    expect(order.filter((state) => state === 'fulfilled')).toHaveLength(1);
+    expect((await setup.store.inspect('key')).waiters).toHaveLength(4);
+    for (let n = 0; n < 5; n++) {
+      const granted = waiters.find((waiter) => waiter.value?.isHeld());
+      expect(granted?.value?.fence).toBeGreaterThan(first.fence);
+      await granted?.value?.release();
+      await setup.clock.settle();
+    }
+    expect(waiters.every((waiter) => waiter.state === 'fulfilled')).toBe(true);
+  });
+
   it('A store that forgot everything gets all waiters again, even if its reply to the first of them was lost', async () => {
     const setup = setUp();
     await taken(setup.sibling());

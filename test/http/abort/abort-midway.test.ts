@@ -4,9 +4,6 @@ import { gate } from '../../support/gate.ts';
 import { Contest } from '../../support/http/contest.ts';
 import { type Call, describeFrameworks } from '../../support/http/frameworks.ts';
 import { clientLeaves, ServerStage } from '../../support/http/server-stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 /** Sends the head of a request, and the first of two halves of its body. */
 async function upload(stage: ServerStage) {

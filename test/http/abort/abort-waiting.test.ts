@@ -3,10 +3,7 @@ import { gate } from '../../support/gate.ts';
 import { describeFrameworks } from '../../support/http/frameworks.ts';
 import type { Hangup } from '../../support/http/raw-client.ts';
 import { ServerStage, type ServerStageOptions } from '../../support/http/server-stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { FakeStore } from '../../support/stores/fake-store.ts';
-
-watchLeaks();
 
 const hangups: Hangup[] = ['FIN', 'RST'];
 

@@ -6,9 +6,6 @@ import { type Call, describeFrameworks } from '../../support/http/frameworks.ts'
 import type { Protocol } from '../../support/http/protocols.ts';
 import type { Hangup } from '../../support/http/raw-client.ts';
 import { clientLeaves, ServerStage } from '../../support/http/server-stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 const hangups: Hangup[] = ['FIN', 'RST'];
 

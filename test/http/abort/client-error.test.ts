@@ -4,9 +4,6 @@ import express from 'express';
 import { createLocks, type Hold, lock, runInTrace } from 'reenlock';
 import { lockOn, traceContext } from 'reenlock/express';
 import { gate } from '../../support/gate.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 describe('An application that destroys connections on which clients send garbage', () => {
   it('[client-error-01] A client that sends garbage can’t end the lock of a handler that still works', async () => {

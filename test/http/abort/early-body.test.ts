@@ -2,10 +2,7 @@ import { gate } from '../../support/gate.ts';
 import { Contest } from '../../support/http/contest.ts';
 import { describeFrameworks } from '../../support/http/frameworks.ts';
 import { clientLeaves, ServerStage } from '../../support/http/server-stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { readers } from './leaving-ways.ts';
-
-watchLeaks();
 
 /** Each of them makes Node take the connection from the request: `req.socket` is null from then on. */
 const ways = [

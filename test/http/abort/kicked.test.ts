@@ -5,9 +5,6 @@ import { gate } from '../../support/gate.ts';
 import { Contest } from '../../support/http/contest.ts';
 import { type Call, describeFrameworks } from '../../support/http/frameworks.ts';
 import { clientLeaves, ServerStage } from '../../support/http/server-stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 interface Victim {
   readonly server: Server;

@@ -5,9 +5,6 @@ import type { Call, Framework, Middleware } from '../../support/http/frameworks.
 import { koa2, koa3 } from '../../support/http/koa-app.ts';
 import { ServerStage, type ServerStageOptions } from '../../support/http/server-stage.ts';
 import { matrix } from '../../support/matrix.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 /** `first` is below the middleware and works; `second` waits for its key. */
 async function contest(

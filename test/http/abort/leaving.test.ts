@@ -4,10 +4,7 @@ import { isWhole } from '../../fault/seed.ts';
 import { type Gate, gate } from '../../support/gate.ts';
 import { type Call, describeFrameworks, type Framework } from '../../support/http/frameworks.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { bodyBytes, half, others, own, readers, type Stage } from './leaving-ways.ts';
-
-watchLeaks();
 
 /** So many milliseconds, and turns of the event loop, a handler lives. */
 const lifeMs = 8;

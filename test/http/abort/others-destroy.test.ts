@@ -1,9 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { type Call, describeStyles } from '../../support/http/frameworks.ts';
 import { clientLeaves, ServerStage } from '../../support/http/server-stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 const head = 'HTTP/1.1\r\nHost: localhost';
 

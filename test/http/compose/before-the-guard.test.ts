@@ -1,10 +1,6 @@
-import { gate } from '../../support/gate.ts';
 import { Contest } from '../../support/http/contest.ts';
 import { describeFrameworks } from '../../support/http/frameworks.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 describeFrameworks('Middleware before a guard', (framework) => {
   const { lockOn } = framework;
@@ -50,67 +46,4 @@ describeFrameworks('Middleware before a guard', (framework) => {
       await contest.stage.free('free');
     });
   }
-
-  it('Nothing is held or queued before an asynchronous key function has resolved', async () => {
-    const known = gate();
-    const stage = await ServerStage.start(framework, (app, stage) =>
-      app
-        .route(
-          '/slow/:id',
-          lockOn(async (call) => {
-            stage.note('looking up');
-            await known;
-            return call.params.id;
-          }),
-          stage.handler('slow'),
-        )
-        .route('/quick', lockOn('k'), async (call) => {
-          stage.note('quick in');
-          await stage.until('waiting slow k');
-          expect([await stage.holder('k'), await stage.waiters('k')]).toEqual(['quick', ['slow']]);
-          call.send('quick');
-        }),
-    );
-    const slow = stage.get('/slow/k', 'slow');
-    await stage.until('looking up');
-    const quick = stage.get('/quick', 'quick');
-    await stage.until('quick in');
-    expect([await stage.holder('k'), await stage.waiters('k')]).toEqual(['quick', []]);
-    known.open();
-    expect([(await slow).text, (await quick).text]).toEqual(['slow', 'quick']);
-    stage.expectOrder('looking up', 'quick in', 'released quick k', 'slow in');
-  });
-
-  it('A client that leaves while its key is looked up is never queued, and its handler never runs', async () => {
-    const known = gate();
-    const contest = await Contest.through(framework, (app, work, stage) => {
-      const left = framework.middleware((call, next) => {
-        call.res.once('close', () => stage.note('third has left'));
-        return next();
-      });
-      app.route('/first', lockOn('k'), async (call) => {
-        await work();
-        call.send('first');
-      });
-      app.route(
-        '/slow',
-        left,
-        lockOn(async () => {
-          stage.note('looking up');
-          await known;
-          return 'k';
-        }),
-        () => stage.note('third in'),
-      );
-    });
-    const third = (await contest.stage.connect()).request({ path: '/slow', trace: 'third' });
-    await contest.stage.until('looking up');
-    await third.hangUp('RST');
-    await contest.stage.until('third has left');
-    known.open();
-    await contest.expectHeldUntilGo();
-    await contest.expectAnswer(/first$/);
-    expect(contest.stage.journal).not.toContain('third in');
-    expect(contest.stage.journal).not.toContain('waiting third k');
-  });
 });

@@ -12,9 +12,6 @@ import {
 import { describeExpress } from '../../support/http/native.ts';
 import type { RawClient } from '../../support/http/raw-client.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 const places = ['above', 'below'] as const;
 const json = { method: 'POST', headers: ['Content-Type: application/json'], body: JSON.stringify({ id: 'k' }) };
@@ -114,22 +111,4 @@ describeExpress('A guard whose key comes from a form with a file, by multer', (f
       await expectHeldUntilAnswer(await start(framework, upload, form, place));
     },
   );
-
-  it('A guard locks and queues nothing if the client disconnects during its upload', async () => {
-    const contest = await start(framework, upload, form);
-    await (await sendPart(contest, form)).hangUp('RST');
-    await contest.stage.until('failed: Request aborted');
-    await expectHeldUntilAnswer(contest);
-  });
-
-  it('A guard locks and queues nothing if the form is refused', async () => {
-    const contest = await start(framework, () => multer({ limits: { fieldSize: 1, fileSize: 300_000 } }).any(), form);
-    const body = form.body.replace('\r\nk\r\n', '\r\nkk\r\n');
-    const client = await sendPart(contest, { ...form, body });
-    // multer answers when all of it has arrived.
-    client.socket.write(body.slice(body.length / 2));
-    await client.receives(/^HTTP\/1.1 500 [\s\S]*failed$/);
-    await contest.stage.until('failed: Field value too long');
-    await expectHeldUntilAnswer(contest);
-  });
 });

@@ -2,18 +2,12 @@ import { randomBytes } from 'node:crypto';
 import compression from 'compression';
 import type { RequestHandler, Response } from 'express';
 import { traceContext } from 'reenlock/express';
-import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { Contest, type Work } from '../../support/http/contest.ts';
 import type { App } from '../../support/http/frameworks.ts';
 import { describeExpress } from '../../support/http/native.ts';
-import type { Hangup } from '../../support/http/raw-client.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 const gzipped = ['Accept-Encoding: gzip'];
-const hangups: Hangup[] = ['FIN', 'RST'];
 /** More than the buffers of a loopback connection take, compressed too. */
 const large = randomBytes(16 * 2 ** 20);
 
@@ -76,29 +70,6 @@ describeExpress('A guard beside compression', (framework) => {
     await contest.expectReleasedOnce();
     contest.stage.expectOrder('first answers', 'released first k', 'second in');
   });
-
-  it.each(hangups)(
-    'With compression mounted below traceContext, a client that leaves during its response (%s) costs abortGraceMs, since compression never ends it',
-    async (how) => {
-      const clock = new ManualClock();
-      const contest = await Contest.through(
-        framework,
-        { headers: gzipped, locks: { bare: true, clock, waitMs: Number.POSITIVE_INFINITY } },
-        placed('below', (res) => res.send(large)),
-      );
-      contest.first.pause();
-      contest.go();
-      await contest.stage.until('first answers');
-      await contest.expectStillHeld();
-      await contest.first.hangUp(how);
-      await contest.expectStillHeld();
-      await clock.advance(29_999);
-      await contest.expectHeld();
-      await clock.advance(1);
-      await contest.second;
-      contest.stage.expectOrder('first answers', 'lost first k', 'second in');
-    },
-  );
 
   it.each(['above', 'below'] as const)(
     'With compression mounted %s traceContext, a response that is written in pieces holds until its end',

@@ -10,9 +10,6 @@ import { Contest, type Work } from '../../support/http/contest.ts';
 import { express5 } from '../../support/http/express-app.ts';
 import { koa3 } from '../../support/http/koa-app.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 describe('An application of one framework within one of the other', () => {
   afterEach(ServerStage.endAll);
@@ -36,15 +33,6 @@ describe('An application of one framework within one of the other', () => {
     });
     await contest.expectHeldUntilGo();
     await contest.expectAnswer(/count 2$/);
-  });
-
-  it('Koa in Express: Koa responds to a failure, and the lock is released with that response', async () => {
-    const contest = await koaInExpress(async (ctx, work) => {
-      await work();
-      ctx.throw(409, 'trouble');
-    });
-    await contest.expectHeldUntilGo();
-    await contest.expectAnswer(/^HTTP\/1.1 409 [\s\S]*trouble$/);
   });
 
   it('[mixed-01] Express in Koa: both share one scope, which holds until the response, not until the client has disconnected', async () => {

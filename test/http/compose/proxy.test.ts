@@ -4,9 +4,6 @@ import { gate } from '../../support/gate.ts';
 import { Contest, type ThroughOptions } from '../../support/http/contest.ts';
 import { type Call, describeFrameworks } from '../../support/http/frameworks.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 /** Calls a route of the same server in the name of the request, and ends that when its client leaves. */
 function forward(call: Call, stage: ServerStage, answered: (upstream: IncomingMessage) => void): void {
@@ -99,18 +96,4 @@ describeFrameworks('A proxy below a guard', (framework) => {
       contest.stage.expectOrder('released first k', 'upstream ends', 'second in');
     },
   );
-
-  it('A proxy whose upstream can’t be reached releases its lock with the error’s response', async () => {
-    const contest = await Contest.through(framework, (app, work) =>
-      app.route('/first', framework.lockOn('k'), async (call) => {
-        await work();
-        const error = await new Promise<Error>((resolve) => {
-          request({ port: 1, host: '127.0.0.1', agent: false }).once('error', resolve).end();
-        });
-        call.fail(Object.assign(error, { status: 502 }));
-      }),
-    );
-    await contest.expectHeldUntilGo();
-    await contest.expectAnswer(/^HTTP\/1.1 502 /);
-  });
 });

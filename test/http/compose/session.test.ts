@@ -8,9 +8,6 @@ import { Contest, type Work } from '../../support/http/contest.ts';
 import type { App } from '../../support/http/frameworks.ts';
 import { describeExpress } from '../../support/http/native.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 const outside = AsyncLocalStorage.snapshot();
 
@@ -99,17 +96,6 @@ describeExpress('A guard beside express-session', (framework) => {
     await contest.expectReleasedOnce();
     await contest.expectAnswer(/the answer$/);
     contest.stage.expectOrder('first answers', 'session saved', 'released first k', 'second in');
-  });
-
-  it('With sessions mounted below traceContext, a guard holds until the session is saved, though the client has disconnected', async () => {
-    const saved = gate();
-    const contest = await Contest.through(framework, { locks: { bare: true } }, placed('below', { saved }));
-    contest.go();
-    await contest.stage.until('session is being saved');
-    await contest.first.hangUp('RST');
-    await contest.expectStillHeld();
-    saved.open();
-    await contest.expectReleasedOnce();
   });
 
   it.each(['above', 'below'] as const)(

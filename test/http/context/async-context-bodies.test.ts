@@ -8,9 +8,6 @@ import { describeFrameworks, type Framework, type Middleware } from '../../suppo
 import type { RawClient } from '../../support/http/raw-client.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
 import { pathOf } from '../../support/path-of.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 const dir = mkdtempSync(join(tmpdir(), 'reenlock-uploads-'));
 afterAll(() => rmSync(dir, { recursive: true }));

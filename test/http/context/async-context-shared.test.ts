@@ -1,12 +1,8 @@
-import { randomUUID } from 'node:crypto';
-import { isLockError, lock, runInTrace } from 'reenlock';
+import { isLockError, lock } from 'reenlock';
 import { gate } from '../../support/gate.ts';
 import { type Call, describeStyles } from '../../support/http/frameworks.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
 import { pathOf } from '../../support/path-of.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 /** The owner of a lock that the calling code takes, or why it gets none. */
 async function owner(): Promise<string> {
@@ -38,39 +34,5 @@ describeStyles('The owner in what requests share', (framework) => {
     expect((await stage.get('/second', 'second')).body).toEqual({ owner: 'first' });
     go.open();
     await first;
-  });
-
-  it.each([
-    [
-      'is the request that began work that others wait for, and nobody once that one is answered',
-      {},
-      /^ERR_LOCK_SCOPE$/,
-    ],
-    [
-      'is that work’s own in a trace of its own, whichever request is answered',
-      { traceId: randomUUID() },
-      /^[\da-f-]{36}$/,
-    ],
-  ])('%s', async (_, options, expected) => {
-    const go = gate();
-    let work: Promise<string> | undefined;
-    const stage = await ServerStage.start(framework, (app) =>
-      app
-        .route('/begins', (call) => {
-          const routine = async (): Promise<string> => {
-            await go;
-            return owner();
-          };
-          work ??= 'traceId' in options ? runInTrace(routine, options) : routine();
-          call.send('begun');
-        })
-        .route('/waits', async (call) => {
-          go.open();
-          call.send({ work: await work, own: await owner() });
-        }),
-    );
-    await stage.get('/begins', 'begins');
-    const { body } = await stage.get('/waits', 'waits');
-    expect(body).toEqual({ work: expect.stringMatching(expected), own: 'waits' });
   });
 });

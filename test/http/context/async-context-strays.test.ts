@@ -6,9 +6,6 @@ import { gate } from '../../support/gate.ts';
 import { type App, type Call, describeStyles } from '../../support/http/frameworks.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
 import { pathOf } from '../../support/path-of.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 /** The owner of a lock that the calling code takes, or why it gets none. */
 async function owner(): Promise<string> {
@@ -106,44 +103,10 @@ describeStyles('The owner where a pool runs callbacks in the context of its firs
     );
     expect(ids).toEqual(['later', 'later', 'later']);
   });
-
-  it('An unbound pool callback has no owner once the first request has ended: a LockScopeError', async () => {
-    const { owner: found } = await later(true, (app, _, pool) =>
-      app.route('/later', async (call) => {
-        call.send({ owner: await new Promise((resolve) => pool.query(() => resolve(owner()))) });
-      }),
-    );
-    expect(found).toBe('ERR_LOCK_SCOPE');
-  });
 });
 
 describeStyles('The owner in timers and events that outlive or cross requests', (framework) => {
   afterEach(ServerStage.endAll);
-
-  it('Timers, queued work and a request’s own emitters run as the request that started them', async () => {
-    const stage = await ServerStage.start(framework, (app) =>
-      app.route('/x', async (call) => {
-        const kinds: ((run: () => void) => void)[] = [
-          (run) => setTimeout(run, 1),
-          (run) => setImmediate(run),
-          (run) => process.nextTick(run),
-          (run) => queueMicrotask(run),
-          (run) => {
-            const timer = setInterval(() => {
-              clearInterval(timer);
-              run();
-            }, 1);
-          },
-          (run) => new EventEmitter().on('go', run).emit('go'),
-          (run) => call.res.once('drawn', run).emit('drawn'),
-        ];
-        call.send(await Promise.all(kinds.map((start) => new Promise((resolve) => start(() => resolve(owner()))))));
-      }),
-    );
-    const answers = await Promise.all(['one', 'two', 'three'].map((id) => stage.get('/x', id)));
-    expect(answers.map(({ body }) => new Set(body))).toEqual([new Set(['one']), new Set(['two']), new Set(['three'])]);
-    expect(answers[0]?.body).toHaveLength(7);
-  });
 
   it('A timer or listener of a request that has ended has no owner, though other requests are at work: a LockScopeError', async () => {
     const [fire, go] = [gate(), gate()];
@@ -182,59 +145,5 @@ describeStyles('The owner in timers and events that outlive or cross requests', 
     expect(await Promise.all(found)).toEqual(Array.from({ length: 4 }, () => 'ERR_LOCK_SCOPE'));
     go.open();
     expect((await second).body).toEqual({ owner: 'second' });
-  });
-
-  it.each([
-    ['is the request’s own, being bound,', 'queues', <T>(task: () => T) => AsyncResource.bind(task)],
-    ['is that of the other one, not being bound,', 'works', <T>(task: () => T) => task],
-  ])('%s in a task that a queue begins as another request’s ends', async (_, owned, bind) => {
-    const go = gate();
-    const tasks: (() => Promise<unknown>)[] = [];
-    const stage = await ServerStage.start(framework, (app, stage) =>
-      app
-        .route('/works', async (call) => {
-          stage.note('at work');
-          await go;
-          await tasks.shift()?.();
-          call.send('done');
-        })
-        .route('/queues', async (call) => {
-          const found = new Promise((resolve) => tasks.push(bind(async () => resolve(await owner()))));
-          stage.note('queued');
-          call.send({ owner: await found });
-        }),
-    );
-    const works = stage.get('/works', 'works');
-    await stage.until('at work');
-    const queues = stage.get('/queues', 'queues');
-    await stage.until('queued');
-    go.open();
-    expect((await queues).body).toEqual({ owner: owned });
-    await works;
-  });
-
-  it('A bound listener of a shared emitter runs as its own request, whichever request emits', async () => {
-    const shared = new EventEmitter();
-    const stage = await ServerStage.start(framework, (app, stage) =>
-      app
-        .route('/listens', async (call) => {
-          const heard = new Promise((resolve) =>
-            shared.once(
-              'go',
-              AsyncResource.bind(() => resolve(owner())),
-            ),
-          );
-          stage.note('listening');
-          call.send({ owner: await heard });
-        })
-        .route('/emits', async (call) => {
-          shared.emit('go');
-          call.send({ owner: await owner() });
-        }),
-    );
-    const listens = stage.get('/listens', 'listens');
-    await stage.until('listening');
-    const emits = await stage.get('/emits', 'emits');
-    expect([(await listens).body, emits.body]).toEqual([{ owner: 'listens' }, { owner: 'emits' }]);
   });
 });

@@ -1,14 +1,10 @@
 import { EventEmitter } from 'node:events';
 import { id as rtracerId, runWithId } from 'cls-rtracer';
-import { currentTrace, isLockError, LockKeyError, lock, runInTrace } from 'reenlock';
+import { currentTrace, LockKeyError, lock, runInTrace } from 'reenlock';
 import request from 'supertest';
-import { gate } from '../../support/gate.ts';
-import { type Call, describeFrameworks } from '../../support/http/frameworks.ts';
+import { describeFrameworks } from '../../support/http/frameworks.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
 import { pathOf } from '../../support/path-of.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 /** What a handler finds itself in: our trace, cls-rtracer's id, and the owner of a lock that it takes. */
 async function whoAmI(): Promise<{ trace: string | undefined; rtracer: unknown; owner: string }> {
@@ -62,34 +58,6 @@ describeFrameworks('The request’s own context', (framework) => {
     expect(answers.map(({ body }) => body)).toEqual(ids.map(all));
   });
 
-  it('A guard restores the request’s context if a pool has run its callback in that of another request', async () => {
-    const queue: (() => unknown)[] = [];
-    // As some pools do: the next caller runs the callbacks of earlier ones.
-    const pool = framework.middleware(
-      (_, next) =>
-        new Promise((resolve, reject) => {
-          queue.push(() => Promise.resolve(next()).then(resolve, reject));
-          if (queue.length === 2) for (const callback of queue.splice(0)) callback();
-        }),
-    );
-    const report = async (call: Call): Promise<void> => call.send({ ...(await whoAmI()), hold: pathOf(call.lock) });
-    const stage = await ServerStage.start(framework, (app) =>
-      app.route(
-        '/:key',
-        pool,
-        lockOn((call) => call.params.key),
-        report,
-      ),
-    );
-    const answers = await Promise.all([stage.get('/a', 'one'), stage.get('/b', 'two')]);
-    const owners = answers.map(({ body: { trace, owner, hold } }) => ({ trace, owner, hold }));
-    expect(owners).toEqual([
-      { trace: 'one', owner: 'one', hold: 'one' },
-      { trace: 'two', owner: 'two', hold: 'two' },
-    ]);
-    await stage.free('a', 'b');
-  });
-
   it('A guard restores the request’s context for its skip, its key function and its handler', async () => {
     const seen: string[] = [];
     const note = (what: string): void => void seen.push(`${what} ${currentTrace()?.traceId}`);
@@ -119,19 +87,6 @@ describeFrameworks('The request’s own context', (framework) => {
     );
     expect((await stage.get('/x', 'mine')).status).toBe(400);
     expect(seen).toEqual(['skip mine', 'key mine', 'handler mine']);
-  });
-
-  it('Code without a request’s context gets a LockScopeError, and never an invented owner', async () => {
-    const outside = gate();
-    const errors = outside.then(() => lock.acquire('k').catch((error: unknown) => error));
-    const stage = await ServerStage.start(framework, (app) =>
-      app.route('/x', async (call) => {
-        outside.open();
-        const error = await errors;
-        call.send({ code: isLockError(error) ? error.code : 'none' });
-      }),
-    );
-    expect((await stage.get('/x')).body.code).toBe('ERR_LOCK_SCOPE');
   });
 
   it.each(['above', 'below'])(

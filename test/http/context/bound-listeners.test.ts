@@ -8,9 +8,6 @@ import { createLocks, currentTrace, type Locks, MemoryStore, runInTrace } from '
 import { traceContext } from 'reenlock/express';
 import supertest from 'supertest';
 import { expresses } from '../../support/http/native.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 const whoAmI = (): unknown[] => [currentTrace()?.traceId, rTracerId()];
 

@@ -3,9 +3,6 @@ import { Readable } from 'node:stream';
 import { currentTrace, lock } from 'reenlock';
 import { describeFrameworks } from '../../support/http/frameworks.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 /** Work of a body that begins when the body is read: after the handler, in Koa and Hono. */
 async function describeScope(): Promise<string> {

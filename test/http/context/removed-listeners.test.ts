@@ -8,9 +8,6 @@ import { ROOT_CONTEXT } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { createLocks, currentTrace } from 'reenlock';
 import { type Call, describeFrameworks } from '../../support/http/frameworks.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 /** As OpenTelemetry's instrumentation of `node:http` does it, before the application gets the request. */
 function instrumented(listener: RequestListener): RequestListener {

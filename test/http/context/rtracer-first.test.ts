@@ -5,9 +5,6 @@ import { PassThrough } from 'node:stream';
 import { id as rtracerId } from 'cls-rtracer';
 import { describeFrameworks } from '../../support/http/frameworks.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 describeFrameworks('traceContext below cls-rtracer', (framework) => {
   afterEach(ServerStage.endAll);

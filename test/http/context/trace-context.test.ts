@@ -3,9 +3,6 @@ import { createLocks, currentTrace, getLock, runInTrace, traceHeaders } from 're
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { type App, type Call, describeFrameworks } from '../../support/http/frameworks.ts';
 import { clientLeaves, ServerStage } from '../../support/http/server-stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 const codeAsBody = (app: App): App =>
   app.onError((error, call) => call.send({ code: error.code }, error.status ?? 500));
@@ -13,15 +10,6 @@ const codeAsBody = (app: App): App =>
 describeFrameworks('traceContext', (framework) => {
   const { lockOn, traceContext } = framework;
   afterEach(ServerStage.endAll);
-
-  it('A guard without traceContext responds with 500 and locks nothing', async () => {
-    const stage = await ServerStage.start(framework, { bare: true }, (app, stage) =>
-      codeAsBody(app).route('/x', lockOn('k'), () => stage.note('in')),
-    );
-    const { status, body } = await stage.get('/x');
-    expect({ status, body }).toEqual({ status: 500, body: { code: 'ERR_LOCK_SCOPE' } });
-    expect(stage.journal).toEqual([]);
-  });
 
   it('traceContext without `locks`, alongside a `Locks` that nobody configured, is an error and no lock in memory', async () => {
     const stage = await ServerStage.start(framework, { bare: true }, (app, stage) =>

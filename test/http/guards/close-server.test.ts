@@ -11,9 +11,6 @@ import { bare } from '../../support/http/bare-app.ts';
 import { type App, describeFrameworks, type Framework, type GuardOptions } from '../../support/http/frameworks.ts';
 import { RawClient } from '../../support/http/raw-client.ts';
 import { ServerStage, type ServerStageOptions } from '../../support/http/server-stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 /** A server with a guarded route whose handler works until the gate is opened, and one that needs no lock. */
 async function begin(

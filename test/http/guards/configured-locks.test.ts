@@ -3,9 +3,6 @@ import { processState } from '../../../src/core/base/process-state.ts';
 import { gate } from '../../support/gate.ts';
 import { describeStyles } from '../../support/http/frameworks.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 describeStyles('A configured Locks that is replaced', (framework) => {
   const { lockOn, traceContext } = framework;

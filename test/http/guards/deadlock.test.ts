@@ -4,10 +4,7 @@ import { systemClock } from '../../../src/core/base/clock.ts';
 import { gate } from '../../support/gate.ts';
 import { type App, describeStyles } from '../../support/http/frameworks.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { FakeStore } from '../../support/stores/fake-store.ts';
-
-watchLeaks();
 
 describeStyles('A deadlock of requests', (framework) => {
   afterEach(ServerStage.endAll);

@@ -10,11 +10,9 @@ import {
   type Handler,
 } from '../../support/http/frameworks.ts';
 import { ServerStage, type ServerStageOptions } from '../../support/http/server-stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { FakeStore, type Fault } from '../../support/stores/fake-store.ts';
 import { recordWarnings } from '../../support/warnings.ts';
 
-watchLeaks();
 const warnings = recordWarnings();
 
 const refused: Fault = { kind: 'rejected', error: new Error('connect ECONNREFUSED') };

@@ -2,10 +2,7 @@ import { systemClock } from '../../../src/core/base/clock.ts';
 import { type Gate, gate } from '../../support/gate.ts';
 import { describeStyles, type Framework, type GuardOptions } from '../../support/http/frameworks.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { FakeStore } from '../../support/stores/fake-store.ts';
-
-watchLeaks();
 
 /** More than the buffers of a loopback connection take. */
 const largeBytes = 32 * 2 ** 20;

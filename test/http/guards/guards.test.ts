@@ -8,9 +8,6 @@ import * as node from 'reenlock/node';
 import { gate } from '../../support/gate.ts';
 import { type Call, describeFrameworks, type GuardOptions, type Handler } from '../../support/http/frameworks.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 const adapters = { node, express, koa, fastify, hono, nest: { lockOn: nest.LockOn } };
 

@@ -2,10 +2,7 @@ import { currentTrace, getLock, LockConfigError, type LockError, LockScopeError,
 import { gate } from '../../support/gate.ts';
 import { type Call, describeStyles } from '../../support/http/frameworks.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { recordWarnings } from '../../support/warnings.ts';
-
-watchLeaks();
 
 const warnings = recordWarnings();
 const codes = () => warnings().map(({ code }) => code);

@@ -8,9 +8,6 @@ import * as ofExpress from 'reenlock/express';
 import * as ofKoa from 'reenlock/koa';
 import * as ofNode from 'reenlock/node';
 import { expresses } from '../../support/http/native.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 const locks = createLocks();
 afterAll(() => locks.close());

@@ -1,9 +1,6 @@
 import { gate } from '../../support/gate.ts';
 import { describeStyles } from '../../support/http/frameworks.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 const read = { mode: 'read' } as const;
 

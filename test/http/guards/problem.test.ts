@@ -6,10 +6,8 @@ import { problemOf } from '../../../src/core/model/errors/problem.ts';
 import { gate } from '../../support/gate.ts';
 import { type App, describeFrameworks, type Framework, type GuardOptions } from '../../support/http/frameworks.ts';
 import { ServerStage, type ServerStageOptions } from '../../support/http/server-stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { recordWarnings } from '../../support/warnings.ts';
 
-watchLeaks();
 recordWarnings();
 
 const secretKey = 'account:4711-secret';

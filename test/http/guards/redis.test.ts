@@ -5,13 +5,11 @@ import { RedisStore } from 'reenlock/redis';
 import { type Gate, gate } from '../../support/gate.ts';
 import { type App, describeStyles } from '../../support/http/frameworks.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { disconnectTimeout } from '../../support/redis/client.ts';
 import { type RedisServer, startRedis } from '../../support/redis/server.ts';
 import { until } from '../../support/until.ts';
 import { recordWarnings } from '../../support/warnings.ts';
 
-watchLeaks();
 const warnings = recordWarnings();
 
 describeStyles('a guard on Redis', (framework) => {

@@ -4,9 +4,6 @@ import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { gate } from '../../support/gate.ts';
 import { describeStyles, type Framework, type GuardOptions } from '../../support/http/frameworks.ts';
 import { ServerStage, type ServerStageOptions } from '../../support/http/server-stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 describeStyles('A refusal that needs no wait', (framework) => {
   afterEach(endHolders);

@@ -2,9 +2,6 @@ import { LockStoreError, lock, MemoryStore, runInTrace } from 'reenlock';
 import { lockOn } from 'reenlock/express';
 import { type Call, describeStyles, type GuardOptions, type Middleware } from '../../support/http/frameworks.ts';
 import { ServerStage, type ServerStageOptions } from '../../support/http/server-stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 type Skip = NonNullable<GuardOptions['skip']>;
 type Answer = Exclude<NonNullable<GuardOptions['handler']>, string>;

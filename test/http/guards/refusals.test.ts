@@ -4,9 +4,6 @@ import { defaultInstance } from '../../../src/core/model/process-name.ts';
 import { type Gate, gate } from '../../support/gate.ts';
 import { type App, describeFrameworks, type Framework, type GuardOptions } from '../../support/http/frameworks.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 const secretKey = 'account:4711-secret';
 const owner = 'owner-of-the-lock';

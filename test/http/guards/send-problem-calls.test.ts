@@ -4,9 +4,6 @@ import { sendProblem as fastify } from 'reenlock/fastify';
 import { sendProblem as hono } from 'reenlock/hono';
 import { sendProblem as koa } from 'reenlock/koa';
 import { sendProblem as node } from 'reenlock/node';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 describe('sendProblem, called where it should be given', () => {
   it.each<[string, (...args: never[]) => unknown, string]>([

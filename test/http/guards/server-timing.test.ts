@@ -4,9 +4,6 @@ import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { gate } from '../../support/gate.ts';
 import { type App, describeFrameworks } from '../../support/http/frameworks.ts';
 import { ServerStage, type ServerStageOptions } from '../../support/http/server-stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 describeFrameworks('Server-Timing', (framework) => {
   const { lockOn, middleware, traceContext } = framework;

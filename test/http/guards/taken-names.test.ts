@@ -11,10 +11,8 @@ import * as forHono from 'reenlock/hono';
 import * as forKoa from 'reenlock/koa';
 import * as forNode from 'reenlock/node';
 import request from 'supertest';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { recordWarnings } from '../../support/warnings.ts';
 
-watchLeaks();
 const warnings = recordWarnings();
 
 /** What handlers find under both names. */

@@ -5,11 +5,9 @@ import { PassThrough } from 'node:stream';
 import { runInTrace } from 'reenlock';
 import { type Call, describeStyles, type GuardOptions, type Handler } from '../../support/http/frameworks.ts';
 import { clientLeaves, ServerStage, type ServerStageOptions } from '../../support/http/server-stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { runScript, type ScriptOptions } from '../../support/processes/processes.ts';
 import { recordWarnings, type Warning } from '../../support/warnings.ts';
 
-watchLeaks();
 // It starts processes.
 jest.setTimeout(60_000);
 const warnings = recordWarnings();

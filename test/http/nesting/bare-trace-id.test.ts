@@ -3,10 +3,7 @@ import { gate } from '../../support/gate.ts';
 import { bare } from '../../support/http/bare-app.ts';
 import type { ServerStage } from '../../support/http/server-stage.ts';
 import { called, describeServices, type StartService } from '../../support/http/services.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { recordWarnings } from '../../support/warnings.ts';
-
-watchLeaks();
 
 const warnings = recordWarnings();
 const { lockOn } = bare;

@@ -12,9 +12,6 @@ import type { Middleware } from '../../support/http/frameworks.ts';
 import type { ServerStage } from '../../support/http/server-stage.ts';
 import { Balance, describeServices, type StartService } from '../../support/http/services.ts';
 import { Account } from '../../support/nesting/account.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 interface Context {
   readonly res: Response;

@@ -5,9 +5,6 @@ import { bare } from '../../support/http/bare-app.ts';
 import { ServerStage, type ServerStageOptions } from '../../support/http/server-stage.ts';
 import { called } from '../../support/http/services.ts';
 import { pathOf } from '../../support/path-of.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 const minted = /^[0-9a-f]{32}$/;
 const secret = 'a-secret-of-some-length-that-services-share';

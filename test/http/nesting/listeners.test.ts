@@ -4,9 +4,6 @@ import { gate } from '../../support/gate.ts';
 import { type Call, describeStyles } from '../../support/http/frameworks.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
 import { called } from '../../support/http/services.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 const branchHere = (): string | undefined => traceHeaders()['X-Trace-Branch'];
 

@@ -3,9 +3,6 @@ import { gate } from '../../support/gate.ts';
 import { describeStyles } from '../../support/http/frameworks.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
 import { called } from '../../support/http/services.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 describeStyles('Middleware that calls the next one within `run`', (framework) => {
   const { lockOn, middleware, traceContext } = framework;

@@ -8,10 +8,7 @@ import type { Handler } from '../../support/http/frameworks.ts';
 import type { ServerStage } from '../../support/http/server-stage.ts';
 import { called, describeServices, type StartService } from '../../support/http/services.ts';
 import { Account } from '../../support/nesting/account.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { TcpProxy } from '../../support/processes/tcp-proxy.ts';
-
-watchLeaks();
 
 const { lockOn } = bare;
 const calls = [

@@ -3,9 +3,6 @@ import { lock, traceHeaders } from 'reenlock';
 import { bare } from '../../support/http/bare-app.ts';
 import type { ServerStage } from '../../support/http/server-stage.ts';
 import { Balance, called, describeServices, type StartService } from '../../support/http/services.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 const { lockOn } = bare;
 

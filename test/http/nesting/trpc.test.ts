@@ -6,9 +6,6 @@ import { express5 } from '../../support/http/express-app.ts';
 import type { ServerStage } from '../../support/http/server-stage.ts';
 import { called, describeServices, type StartService } from '../../support/http/services.ts';
 import { Account } from '../../support/nesting/account.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 const trpc = initTRPC.create({
   errorFormatter: ({ shape, error }) =>

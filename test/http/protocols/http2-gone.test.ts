@@ -6,9 +6,6 @@ import { Contest } from '../../support/http/contest.ts';
 import type { Call } from '../../support/http/frameworks.ts';
 import { answering, hangups, onHttp2, stages, startHttp2 } from '../../support/http/http2-stages.ts';
 import { clientLeaves, ServerStage } from '../../support/http/server-stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 const { NGHTTP2_CANCEL } = constants;
 

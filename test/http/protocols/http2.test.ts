@@ -8,9 +8,6 @@ import type { Call } from '../../support/http/frameworks.ts';
 import { answering, hangups, stages, startHttp2 } from '../../support/http/http2-stages.ts';
 import { clientLeaves, ServerStage } from '../../support/http/server-stage.ts';
 import type { OptionsFirst } from '../../support/options-first.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 const { NGHTTP2_CANCEL } = constants;
 

@@ -2,9 +2,6 @@ import { gate } from '../../support/gate.ts';
 import { describeStyles } from '../../support/http/frameworks.ts';
 import type { Hangup } from '../../support/http/raw-client.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 const hangups: Hangup[] = ['FIN', 'RST'];
 

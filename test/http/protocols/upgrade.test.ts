@@ -9,9 +9,6 @@ import { Contest } from '../../support/http/contest.ts';
 import { type Call, describeFrameworks } from '../../support/http/frameworks.ts';
 import type { RawClient } from '../../support/http/raw-client.ts';
 import { ServerStage, type ServerStageOptions } from '../../support/http/server-stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 const upgrade = { path: '/first', trace: 'first', headers: ['Connection: Upgrade', 'Upgrade: chat'] };
 const connect = { path: 'first:80', trace: 'first', method: 'CONNECT' };

@@ -9,9 +9,6 @@ import { gate } from '../../support/gate.ts';
 import { type Call, describeFrameworks } from '../../support/http/frameworks.ts';
 import { expresses } from '../../support/http/native.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 describe.each(expresses)('A request that is answered while its guard waits (%s)', (_, express) => {
   it('[answered-meanwhile-01] A request that is answered while its guard waits keeps its whole response, and its handler never runs', async () => {

@@ -7,9 +7,6 @@ import { lockOn, traceContext } from 'reenlock/express';
 import supertest from 'supertest';
 import { expresses } from '../../support/http/native.ts';
 import { pathOf } from '../../support/path-of.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 describe.each(expresses)('%s, with locks in memory', (_, create) => {
   let store: MemoryStore;

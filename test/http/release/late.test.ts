@@ -6,9 +6,6 @@ import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { Contest } from '../../support/http/contest.ts';
 import { type Call, describeStyles } from '../../support/http/frameworks.ts';
 import { clientLeaves, ServerStage } from '../../support/http/server-stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 /** More than the buffers of a loopback connection take. */
 const largeBytes = 32 * 2 ** 20;

@@ -1,8 +1,6 @@
 import { join } from 'node:path';
-import { watchLeaks } from '../../support/processes/leaks.ts';
 import { runScript } from '../../support/processes/processes.ts';
 
-watchLeaks();
 // It starts processes.
 jest.setTimeout(60_000);
 

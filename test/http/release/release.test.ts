@@ -5,9 +5,6 @@ import { Contest } from '../../support/http/contest.ts';
 import { type Call, describeFrameworks } from '../../support/http/frameworks.ts';
 import type { Protocol } from '../../support/http/protocols.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 const trouble = (): Error => Object.assign(new Error('trouble'), { status: 409 });
 

@@ -9,9 +9,6 @@ import { Contest } from '../../support/http/contest.ts';
 import { type Call, describeFrameworks } from '../../support/http/frameworks.ts';
 import type { Hangup } from '../../support/http/raw-client.ts';
 import { clientLeaves, ServerStage } from '../../support/http/server-stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 /** More than the buffers of a loopback connection take. */
 const largeBytes = 32 * 2 ** 20;

@@ -1,13 +1,10 @@
-import { currentTrace, getLock, runInTrace, type Trust, traceHeaders } from 'reenlock';
+import { currentTrace, runInTrace, type Trust, traceHeaders } from 'reenlock';
 import { TraceSignatures } from '../../../src/core/model/signature.ts';
 import { gate } from '../../support/gate.ts';
 import { bare } from '../../support/http/bare-app.ts';
 import { type App, type Call, describeStyles } from '../../support/http/frameworks.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
 import { pathOf } from '../../support/path-of.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 const minted = /^[0-9a-f]{32}$/;
 const newest = 'the-newest-secret-that-everybody-has';
@@ -69,20 +66,7 @@ describe('a signed trace header', () => {
       'unknown-secret',
       () => [`X-Trace-Signature: ${signed('a-secret-that-nobody-else-has-here')}`],
     ],
-    [
-      'forged under a key id that is known',
-      'mismatch',
-      () => {
-        const [forged, ours] = [signed('a-secret-that-nobody-else-has-here').split('.'), signed().split('.')];
-        return [`X-Trace-Signature: ${[ours[0], ours[1], forged[2], forged[3]].join('.')}`];
-      },
-    ],
-    ['expired', 'expired', () => [`X-Trace-Signature: ${signed(newest, 'stock', 30_001)}`]],
-    ['good for too long', 'future', () => [`X-Trace-Signature: ${signed(newest, 'stock', -600_000)}`]],
-    ['for another audience', 'mismatch', () => [`X-Trace-Signature: ${signed(newest, 'orders')}`]],
-    ['truncated', 'malformed', () => [`X-Trace-Signature: ${signed().slice(0, -1)}`]],
     ['of another id', 'mismatch', () => [`X-Trace-Signature: ${signer(newest).sign('another', Date.now())}`]],
-    ['8 KB long', 'malformed', () => [`X-Trace-Signature: ${'v'.repeat(8192)}`]],
     ['not ASCII', 'malformed', () => ['X-Trace-Signature: \xf0\x9f\x94\x92']],
   ])(
     'A trace header is not adopted, and the request gets a new id, if the signature is %s: the event says `%s`',
@@ -121,22 +105,6 @@ describe('a signed trace header', () => {
     expect(await outcome(stage, [`X-Trace-Signature: ${signed()}`])).toEqual(
       reason === undefined ? adopted : refused(reason),
     );
-  });
-
-  it('A signed trace header is adopted all through a rotation of secrets, and never fails a request', async () => {
-    const stages = [];
-    for (const secrets of [[older], [older, newest], [newest, older], [newest]])
-      stages.push(await ServerStage.start(framework, { trust: { secrets, audience: 'stock' } }, reportTrace));
-    const table = [];
-    for (const secret of [older, newest]) {
-      const row = [];
-      for (const stage of stages) row.push((await outcome(stage, [`X-Trace-Signature: ${signed(secret)}`])).trace);
-      table.push(row.map((trace) => trace === 'sent'));
-    }
-    expect(table).toEqual([
-      [true, true, true, false],
-      [false, true, true, true],
-    ]);
   });
 });
 
@@ -208,28 +176,5 @@ describeStyles('a signed trace header on a framework', (framework) => {
     );
     const { body } = await edge.get('/x', 'sent', { 'X-Trace-Signature': signed() });
     expect(body).toEqual({ own: expect.stringMatching(minted), inStock: { trace: body.own } });
-  });
-
-  it('A request that quotes a live holder’s id without a signature waits, and one with a signature re-enters', async () => {
-    const go = gate();
-    const stage = await ServerStage.start(framework, { trust }, (app, stage) =>
-      app.route('/:who', lockOn('k'), async (call) => {
-        await getLock('k').run(() => stage.note(`${call.params.who} in`));
-        if (call.params.who === 'first') await go;
-        call.send('done');
-      }),
-    );
-    const signature = { 'X-Trace-Signature': signed() };
-    const first = stage.get('/first', 'sent', signature);
-    await stage.until('first in');
-    const waits = new Promise<void>((resolve) => stage.locks.on('waiting', () => resolve()));
-    const thief = stage.get('/thief', 'sent');
-    await waits;
-    await stage.get('/friend', 'sent', signature);
-    expect(stage.journal).not.toContain('thief in');
-    go.open();
-    await Promise.all([first, thief]);
-    stage.expectOrder('first in', 'friend in', 'thief in');
-    await stage.free('k');
   });
 });

@@ -1,9 +1,6 @@
 import type { Trust } from 'reenlock';
 import { describeStyles } from '../../support/http/frameworks.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-
-watchLeaks();
 
 const { NODE_ENV } = process.env;
 const signed = { secrets: ['a-secret-of-all-services-of-the-shop'], audience: 'shop' };
