@@ -7,13 +7,18 @@ import type { Grant } from '../lease/grant.ts';
 import { setCallSite } from '../model/errors/at-call.ts';
 import { isLockError } from '../model/errors/lock-error.ts';
 import type { HeldBy, LockHolder } from '../model/errors/lock-holder.ts';
-import { LockConfigError } from '../model/errors/mistakes.ts';
 import { LocksClosedError, LockTimeoutError } from '../model/errors/refusals.ts';
 import type { LockName } from '../model/key.ts';
-import { type AcquireSettings, type AcquireTarget, acquireSettings, assertGrantable } from '../model/options.ts';
+import {
+  type AcquireSettings,
+  type AcquireTarget,
+  acquireSettings,
+  assertGrantable,
+  assertMode,
+} from '../model/options.ts';
 import { branchOf } from '../model/owner.ts';
-import type { HoldRequest, StoreCapabilities } from '../model/store.ts';
-import type { AcquireOptions, HoldMode } from '../model/types.ts';
+import type { HoldRequest } from '../model/store.ts';
+import type { AcquireOptions } from '../model/types.ts';
 import type { Locks } from '../runtime/locks.ts';
 import { cancellationError, ScopeCancellation } from '../scope/cancellation.ts';
 import type { Branch } from '../scope/scope.ts';
@@ -21,7 +26,7 @@ import type { Entry } from '../scope/scope-holds.ts';
 import { warnOfManyKeys, warnOfOverlap } from '../scope/warnings.ts';
 import type { AcquireTask, Cancellation } from '../wait/task.ts';
 import { type AcquireCaller, type AcquireMessage, acquireChannel, type Failure } from './acquire-channel.ts';
-import { branchObstacle, cycleError } from './branch-obstacle.ts';
+import { branchObstacle, cycleError, isBlocked } from './branch-obstacle.ts';
 import { firstHold, type ScopedHold } from './hold.ts';
 import { isNotFree, reportFailed, reportGranted, reportReentered } from './outcome.ts';
 import { assertEnterable, assertNotOwnGuards, heldBy, isLeft, isLocal, lossOf, reenter } from './reentry.ts';
@@ -116,7 +121,7 @@ class Acquisition implements AcquireTask {
   readonly joined: Grant | undefined;
   readonly firstCallTimeoutMs: number | undefined;
   readonly isProbe: boolean;
-  readonly request: HoldRequest;
+  request: HoldRequest;
   readonly startedAt: Instant;
   readonly result: Deferred<ScopedHold> = new Deferred<ScopedHold>(false);
   /** Its message on the tracing channel. */
@@ -207,6 +212,10 @@ class Acquisition implements AcquireTask {
 
   onGranted(granted: Granted): void {
     const { scope } = this.work;
+    if (granted.otherHolds !== 0 && this.#isBlocked) {
+      this.#beginAgain();
+      return;
+    }
     const { equalHolds = 0 } = granted;
     const isOverlap = scope.isBare && equalHolds > scope.holds.countAlongside(this.request);
     if (isOverlap) warnOfOverlap();
@@ -225,6 +234,23 @@ class Acquisition implements AcquireTask {
       setCallSite(lost, this.callSite);
       this.result.reject(lost);
     }
+  }
+
+  /**
+   * Whether it was granted alongside another branch that only the scope keeps apart: the store grants all waiters of a bare trace id
+   * together, also of jobs within, and with a hold that one of the branches resumes.
+   */
+  get #isBlocked(): boolean {
+    return this.settings.reentrant !== false && isBlocked(this.work, this.name.id, this.request.mode);
+  }
+
+  /** Releases what it was granted, and waits for the other branch first. */
+  #beginAgain(): void {
+    const { key, category, request, leaseMs, work } = this;
+    work.scope.runtime.releases.releaseInBackground({ key, category, request, leaseMs });
+    work.scope.holds.removePending(this);
+    this.request = requestOf(work, this.name, this.settings);
+    this.begin();
   }
 
   onRefused(retryAfterMs: number): void {
@@ -274,20 +300,4 @@ export function requestOf(branch: Branch, { id }: LockName, settings: AcquireSet
     permits: settings.permits,
     priority: settings.priority,
   };
-}
-
-/** Throws for a mode that the store lacks. */
-function assertMode({ modes, permits = false }: StoreCapabilities, mode: HoldMode, name: LockName): void {
-  if (mode === 'read' && !modes) {
-    throw new LockConfigError(
-      "Expected a store that has modes for `mode: 'read'`, got one that lacks them (`capabilities.modes`): all its holds are to write",
-      name,
-    );
-  }
-  if (mode === 'permit' && !permits) {
-    throw new LockConfigError(
-      'Expected a store whose keys can have permits (`capabilities.permits`), got one that lacks them: take another store for this key, or one lock for each of some keys',
-      name,
-    );
-  }
 }

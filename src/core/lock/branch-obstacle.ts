@@ -47,8 +47,8 @@ export function branchObstacle(
 }
 
 /** Whether another branch keeps a branch from the lock, in its own scope or in one of this process around it. */
-function isBlocked(branch: Branch, id: string, mode: HoldMode): boolean {
-  return atEachScope(branch).some((around) => around.scope.holds.entry(id, around, mode).blocker !== undefined);
+export function isBlocked(branch: Branch, id: string, mode: HoldMode): boolean {
+  return atEachScope(branch).some((around) => around.scope.holds.entry(id, around, mode, branch).blocker !== undefined);
 }
 
 /** The branch itself, and in each scope of this process around its own the branch that it is nested in. */

@@ -273,3 +273,23 @@ export function assertGrantable(leaseMs: number, capabilities: StoreCapabilities
     `Expected \`leaseMs\` to be \`maxLeaseMs\` (${maxLeaseMs}) of the store at most, got \`${leaseMs}\`: raise \`maxLeaseMs\` in every process`,
   );
 }
+
+/** Throws for a mode that the store lacks. */
+export function assertMode(
+  { modes, permits = false }: StoreCapabilities,
+  mode: HoldMode,
+  lock: LockErrorDetails,
+): void {
+  if (mode === 'read' && !modes) {
+    throw new LockConfigError(
+      "Expected a store that has modes for `mode: 'read'`, got one that lacks them (`capabilities.modes`): all its holds are to write",
+      lock,
+    );
+  }
+  if (mode === 'permit' && !permits) {
+    throw new LockConfigError(
+      'Expected a store whose keys can have permits (`capabilities.permits`), got one that lacks them: take another store for this key, or one lock for each of some keys',
+      lock,
+    );
+  }
+}

@@ -143,8 +143,11 @@ export class ScopeHolds {
     return name !== undefined && name.key === key && name.category === category ? name : undefined;
   }
 
-  /** What an acquire by a branch finds in this scope. Holds that are not reentrant do not count. */
-  entry(id: string, branch: Branch, mode: HoldMode): Entry {
+  /**
+   * What an acquire by a branch finds in this scope. Holds that are not reentrant do not count. `from` is the branch that asks, if
+   * it is of a job within `branch`.
+   */
+  entry(id: string, branch: Branch, mode: HoldMode, from: Branch = branch): Entry {
     let found: Grant | undefined;
     let blocker: Branch | undefined;
     let isAlongside = false;
@@ -171,7 +174,8 @@ export class ScopeHolds {
       } else if (grant.lostError === undefined) meet(hold, grant.request.owner, grant.reentrant, grant);
     }
     for (const { work, request, settings } of this.#pending ?? none) {
-      if (request.id === id && !branch.isWithin(work))
+      // What a branch within the asking one asks for may be granted after this.
+      if (request.id === id && !branch.isWithin(work) && !work.isWithin(from))
         meet({ work, mode: request.mode }, request.owner, settings.reentrant);
     }
     return { grant: found, blocker, isAlongside: isAlongside || this.#isWantedWithin(id, mode) };

@@ -303,6 +303,22 @@ describe('Branches of one request', () => {
     expect(await setup.store.remains()).toEqual([]);
   });
 
+  it('A job within a request of a bare trace id and a later branch of that exclude each other, although the store grants both together', async () => {
+    const setup = setUp();
+    const count = counter();
+    const stranger = await setup.job().in(() => lock.acquire('key'));
+    const job = setup.job('bare');
+    const parts = [
+      job.in(() => runInTrace(() => lock.run('key', count.add))),
+      job.in(() => lock.run('key', count.add, { priority: 1 })),
+    ];
+    await setup.clock.settle();
+    await stranger.release();
+    await setup.clock.settle();
+    await Promise.all(parts);
+    expect(count.value).toBe(2);
+  });
+
   it('The headers for called services name the branch, and each of two branches has its own path', async () => {
     const setup = setUp();
     await inJob(setup, async () => {

@@ -120,6 +120,28 @@ describe('A detached hold', () => {
     expect(second.state).toBe('fulfilled');
   });
 
+  it('If a branch of a bare trace id waits for it, and another one resumes it, the first one waits on', async () => {
+    const setup = setUp();
+    const token = await detached(setup);
+    const job = setup.job('bare');
+    const waiter = outcomeOf(job.in(() => lock.run('key', async () => 'inside')));
+    await setup.clock.settle();
+    const work = gate();
+    const resuming = job.in(() =>
+      lock.run('other', async () => {
+        const hold = await resumeHold(token);
+        await work;
+        await hold.release();
+      }),
+    );
+    await setup.clock.settle();
+    expect(waiter.state).toBe('pending');
+    work.open();
+    await resuming;
+    await waiter.settled;
+    expect(waiter.value).toBe('inside');
+  });
+
   it('is not renewed: its lease alone ends it, and then its waiter gets the key and its token is refused', async () => {
     const setup = setUp();
     const token = await detached(setup, 30_000);
