@@ -198,7 +198,9 @@ class Acquisition implements AcquireTask {
   enter(): boolean {
     const { joined, work, settings, request } = this;
     if (joined?.isHeld !== true || !isLeft(work, joined, request.owner)) return false;
-    if (request.mode === 'permit' || (request.mode === 'write' && joined.request.mode !== 'write')) return false;
+    // Meanwhile the branch around may have released it, and another branch may still have it.
+    const entry = work.scope.holds.entry(this.name.id, work, request.mode);
+    if (entry.grant !== joined || !isLocal(work, entry, joined, request.mode)) return false;
     try {
       const hold = reenter(work, joined, settings);
       work.scope.holds.removePending(this);

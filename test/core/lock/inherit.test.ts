@@ -123,6 +123,23 @@ describe('If the store can’t pass on holds, one that its branch has left', () 
     expect(most).toBe(1);
   });
 
+  it('is not entered by a branch that waits for another one in it, once the branch around has released it', async () => {
+    const setup = withoutTransfer();
+    const job = setup.job();
+    const hold = await leftBy(setup, job);
+    const work = gate();
+    const first = job.in(() => lock.run('key', () => work));
+    const second = outcomeOf(job.in(() => lock.run('key', async () => 'inside')));
+    await setup.clock.settle();
+    await hold.release();
+    await setup.clock.settle();
+    expect(second.state).toBe('pending');
+    work.open();
+    await first;
+    await setup.clock.settle();
+    expect(second.value).toBe('inside');
+  });
+
   it('is not entered if its branch has called a service, which may still be in the lock', async () => {
     const setup = withoutTransfer();
     const job = setup.job();
