@@ -195,14 +195,14 @@ main {
   main {
     padding-inline: 14px;
   }
+
+  #totals dd {
+    font-size: 20px;
+  }
 }
 `,
   'cards.css': `/* On a phone each lock is a card: its key in full, then each value with the name of its column. */
 @media (max-width: 900px) {
-  #list {
-    max-height: none;
-  }
-
   #list table,
   #split:has(#panel:not([hidden])) table {
     display: block;
@@ -1099,6 +1099,11 @@ class Page {
     if (id !== undefined) this.#select(decodeURIComponent(id));
   }
 
+  /** Whether the page shows something that the store replied, even that there is no lock. */
+  get #showsLocks() {
+    return this.#isKnown || this.#table.rows.length > 0;
+  }
+
   #showTotals() {
     const { rows } = this.#table;
     const held = rows.flatMap(({ holder }) => holder?.sinceMs ?? []);
@@ -1106,8 +1111,7 @@ class Page {
     const waiters = rows.reduce((sum, row) => sum + row.waiters, 0);
     const longest = (/** @type {number[]} */ since) =>
       since.length === 0 ? '–' : duration(this.#now() - Math.min(...since));
-    const number = (/** @type {number} */ count) =>
-      this.#isKnown || rows.length > 0 ? count.toLocaleString('en') : '–';
+    const number = (/** @type {number} */ count) => (this.#showsLocks ? count.toLocaleString('en') : '–');
     find('total-held').textContent = number(held.length);
     find('total-waiting').textContent = number(waiters);
     find('longest-hold').textContent = longest(held);
@@ -1118,13 +1122,14 @@ class Page {
   /** @param {Status} status */
   #showStatus({ scanned, total, isComplete, isFull, canList, failedMs }) {
     showState(failedMs === undefined ? 'live' : 'down');
-    find('scan').textContent = canList ? progress(scanned, total, isComplete) : '';
+    find('scan').textContent = canList && failedMs === undefined ? progress(scanned, total, isComplete) : '';
     const notes = [];
     if (failedMs === undefined) this.#downSince = undefined;
     else {
       // Once: the notice is read out when it changes.
       this.#downSince ??= new Date(Date.now() - failedMs).toLocaleTimeString();
-      notes.push(\`The lock store has not replied since \${this.#downSince}. This page is out of date.\`);
+      notes.push(\`The lock store has not replied since \${this.#downSince}.\`);
+      if (this.#showsLocks) notes.push('This page is out of date.');
     }
     if (!canList) notes.push('This store can’t list its locks: only those that this process has used are shown.');
     if (isFull) notes.push('There are more locks than the board keeps. Some are missing.');
@@ -1169,7 +1174,7 @@ new Page();
 
 #panel {
   width: min(400px, 42vw);
-  padding: 16px;
+  padding: 16px 16px 0;
 }
 
 .panel-head {
@@ -1331,8 +1336,15 @@ new Page();
   color: var(--faint);
 }
 
+/* In view however many wait. */
 #panel-actions {
-  margin-top: 18px;
+  position: sticky;
+  bottom: 0;
+  margin: 18px -16px 0;
+  padding: 12px 16px;
+  border-top: 1px solid var(--line);
+  border-radius: 0 0 10px 10px;
+  background: var(--card);
 }
 
 #read-only {
@@ -1390,7 +1402,7 @@ dialog .warning {
   #panel {
     width: auto;
     grid-row: 1;
-    max-height: none;
+    overflow: visible;
   }
 }
 `,
@@ -1647,7 +1659,7 @@ function code(text) {
   grid-template-columns: minmax(0, 1fr);
   gap: 16px;
   align-items: start;
-  min-height: 240px;
+  min-height: 320px;
 }
 
 #list,
@@ -1657,7 +1669,6 @@ function code(text) {
   border-radius: 10px;
   box-shadow: var(--shadow);
   overflow: auto;
-  max-height: max(320px, calc(100vh - 270px));
 }
 
 table {
@@ -1741,6 +1752,7 @@ thead th {
 }
 
 .key-cell {
+  padding-left: 9px;
   border-left: 3px solid transparent;
   white-space: normal;
 }
@@ -1832,6 +1844,7 @@ thead th {
 
 .note::before {
   content: attr(data-note);
+  display: inline-block;
   margin-right: 8px;
   padding: 1px 7px;
   border-radius: 99px;
@@ -1840,17 +1853,13 @@ thead th {
   font: 12px var(--sans);
 }
 
-.queue::before {
+.queue[data-dots]:not([data-dots=""])::before {
   content: attr(data-dots) / "";
   margin-right: 8px;
   color: var(--busy-mark);
   font-size: 8px;
   letter-spacing: 2px;
   vertical-align: 2px;
-}
-
-.queue[data-dots=""]::before {
-  display: none;
 }
 
 #empty {
@@ -1878,7 +1887,21 @@ thead th {
   }
 }
 
+/* The table and the panel scroll in the rest of the window, below a notice as well. */
 @media (min-width: 901px) {
+  body {
+    height: 100vh;
+  }
+
+  #split {
+    grid-template-rows: minmax(0, 1fr);
+  }
+
+  #list,
+  #panel {
+    max-height: 100%;
+  }
+
   #split:has(#panel:not([hidden])) {
     grid-template-columns: minmax(0, 1fr) auto;
   }

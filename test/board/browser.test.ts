@@ -34,7 +34,8 @@ let browser: Browser;
 
 /** A server with a board, and a browser that looks at it. */
 class Scene {
-  readonly locks: Locks;
+  readonly store = new FakeStore(systemClock);
+  readonly locks: Locks = createLocks({ store: this.store });
   readonly forced: LockEvents['forced'][] = [];
   /** What the browser complained of. */
   readonly complaints: string[] = [];
@@ -47,7 +48,6 @@ class Scene {
   server!: BoardServer;
 
   private constructor(host: BoardHost, options: Partial<BoardOptions>, above: readonly Above[]) {
-    this.locks = createLocks({ store: new MemoryStore() });
     this.locks.on('forced', (event) => void this.forced.push(event));
     this.#host = host;
     this.#options = { locks: this.locks, authorize: () => ({ name: 'ann', mayForceRelease: true }), ...options };
@@ -159,6 +159,7 @@ function outlineOf(page: Page): Promise<string[]> {
 
 const row = (page: Page, key: string) => page.getByRole('row').filter({ has: page.getByText(key, { exact: true }) });
 const panel = (page: Page) => page.locator('#panel');
+const down = { kind: 'rejected', error: new Error('down') } as const;
 const live = (page: Page) => page.getByText('Live', { exact: true }).waitFor();
 
 describe('The board in a browser', () => {
@@ -292,27 +293,23 @@ describe('The board in a browser', () => {
   });
 
   it('The board shows no number before the store has replied, and says so when there is no lock', async () => {
-    const store = new FakeStore(systemClock);
-    const locks = createLocks({ store });
-    store.always('list', { kind: 'rejected', error: new Error('down') });
-    const scene = await Scene.start(host, { locks });
-    try {
-      const page = await scene.visit();
-      const totals = () => page.locator('#totals dd').allTextContents();
-      await page.getByText('The store does not reply', { exact: true }).waitFor();
-      await page.getByText(/^The lock store has not replied since .*\d/).waitFor();
-      await page.getByText('No lock is known yet.').waitFor();
-      expect(await totals()).toEqual(['–', '–', '–', '–']);
-      store.heal();
-      await page.getByText('Nobody holds a lock now, and nobody waits for one.').waitFor();
-      await live(page);
-      await page.getByText('0 locks', { exact: true }).waitFor();
-      expect(await totals()).toEqual(['0', '0', '–', '–']);
-      expect(scene.complaints).toEqual([]);
-    } finally {
-      await scene.server.stop();
-      await locks.close({ drainMs: 0 });
-    }
+    const scene = await Scene.start(host);
+    scene.store.always('list', down);
+    const page = await scene.visit();
+    const totals = () => page.locator('#totals dd').allTextContents();
+    await page.getByText('The store does not reply', { exact: true }).waitFor();
+    await page.getByText(/^The lock store has not replied since [^.]*\.$/).waitFor();
+    await page.getByText('No lock is known yet.').waitFor();
+    expect(await totals()).toEqual(['–', '–', '–', '–']);
+    expect(await page.locator('#scan').textContent()).toBe('');
+    scene.store.heal();
+    await page.getByText('Nobody holds a lock now, and nobody waits for one.').waitFor();
+    await live(page);
+    await page.getByText('0 locks', { exact: true }).waitFor();
+    expect(await totals()).toEqual(['0', '0', '–', '–']);
+    scene.store.always('list', down);
+    await page.getByText(/^The lock store has not replied since .*\. This page is out of date\.$/).waitFor();
+    expect(scene.complaints).toEqual([]);
   });
 
   it('A phone scrolls to the lock that it opens, and a long key leaves its category readable', async () => {
@@ -331,6 +328,33 @@ describe('The board in a browser', () => {
     const width = await page.evaluate('document.documentElement.scrollWidth');
     expect(width).toBe(390);
   });
+
+  it.each([1280, 390])(
+    'The button that releases a lock is in view however many wait for it, below a notice as well, %d px wide',
+    async (width) => {
+      const scene = await Scene.start(host);
+      await scene.hold('the-holder', 'order:42');
+      for (let n = 0; n < 20; n++) await scene.wait(`waiter-${n}`, 'order:42');
+      const page = await scene.visit({ viewport: { width, height: 700 } });
+      await page.getByRole('button', { name: 'order:42' }).click();
+      await panel(page).getByText('20 requests wait for it').waitFor();
+      const button = page.getByRole('button', { name: 'Force release…' });
+      // All four corners, a little within the rounding.
+      const isWhole = () =>
+        button.evaluate((node) => {
+          const { left, right, top, bottom } = node.getBoundingClientRect();
+          const corners = [left + 4, right - 4].flatMap((x) => [top + 4, bottom - 4].map((y) => [x, y] as const));
+          return corners.every(([x, y]) => node.ownerDocument.elementFromPoint(x, y) === node);
+        });
+      await until(isWhole);
+      await panel(page).getByText('waiter-19').scrollIntoViewIfNeeded();
+      expect(await isWhole()).toBe(true);
+      for (const operation of ['list', 'inspect'] as const) scene.store.always(operation, down);
+      await page.getByText(/This page is out of date/).waitFor();
+      await page.evaluate('scrollTo(0, 0)');
+      expect(await isWhole()).toBe(true);
+    },
+  );
 
   it('The board reconnects after a restart of the server and shows the present state', async () => {
     const scene = await Scene.start(host);
@@ -529,6 +553,14 @@ describe('The board in a browser', () => {
     expect(await page.evaluate("document.querySelector('.line').children.length")).toBe(7);
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
     expect(await page.evaluate("document.querySelector('#list').scrollWidth <= 390")).toBe(true);
+    // Where the text of each begins: the time left of the lease above the longest wait.
+    const lefts = `[4, 6].map((n) => {
+      const range = document.createRange();
+      range.selectNodeContents(document.querySelector('.line').children[n]);
+      return range.getBoundingClientRect().left;
+    })`;
+    const [lease, wait] = (await page.evaluate(lefts)) as number[];
+    expect(wait).toBe(lease);
   });
 
   it('No row moves while the pointer is over the table: they are put in order when it has left', async () => {

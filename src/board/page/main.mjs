@@ -113,6 +113,11 @@ class Page {
     if (id !== undefined) this.#select(decodeURIComponent(id));
   }
 
+  /** Whether the page shows something that the store replied, even that there is no lock. */
+  get #showsLocks() {
+    return this.#isKnown || this.#table.rows.length > 0;
+  }
+
   #showTotals() {
     const { rows } = this.#table;
     const held = rows.flatMap(({ holder }) => holder?.sinceMs ?? []);
@@ -120,8 +125,7 @@ class Page {
     const waiters = rows.reduce((sum, row) => sum + row.waiters, 0);
     const longest = (/** @type {number[]} */ since) =>
       since.length === 0 ? '–' : duration(this.#now() - Math.min(...since));
-    const number = (/** @type {number} */ count) =>
-      this.#isKnown || rows.length > 0 ? count.toLocaleString('en') : '–';
+    const number = (/** @type {number} */ count) => (this.#showsLocks ? count.toLocaleString('en') : '–');
     find('total-held').textContent = number(held.length);
     find('total-waiting').textContent = number(waiters);
     find('longest-hold').textContent = longest(held);
@@ -132,13 +136,14 @@ class Page {
   /** @param {Status} status */
   #showStatus({ scanned, total, isComplete, isFull, canList, failedMs }) {
     showState(failedMs === undefined ? 'live' : 'down');
-    find('scan').textContent = canList ? progress(scanned, total, isComplete) : '';
+    find('scan').textContent = canList && failedMs === undefined ? progress(scanned, total, isComplete) : '';
     const notes = [];
     if (failedMs === undefined) this.#downSince = undefined;
     else {
       // Once: the notice is read out when it changes.
       this.#downSince ??= new Date(Date.now() - failedMs).toLocaleTimeString();
-      notes.push(`The lock store has not replied since ${this.#downSince}. This page is out of date.`);
+      notes.push(`The lock store has not replied since ${this.#downSince}.`);
+      if (this.#showsLocks) notes.push('This page is out of date.');
     }
     if (!canList) notes.push('This store can’t list its locks: only those that this process has used are shown.');
     if (isFull) notes.push('There are more locks than the board keeps. Some are missing.');
