@@ -25,7 +25,8 @@ export interface LockFunctions {
    *
    * export async function renameUser(id: string, name: string) {
    *   await using hold = await lock.acquire(`user:${id}`, { waitMs: 2_000 });
-   *   await db.query('UPDATE users SET name = $1, fence = $2 WHERE id = $3 AND fence <= $2', [name, hold.fence, id]);
+   *   const update = 'UPDATE users SET name = $1, fence = $2 WHERE id = $3 AND fence <= $2';
+   *   await db.query(update, [name, hold.fence, id]);
    * } // releases the lock
    * ```
    */
