@@ -61,7 +61,7 @@ export class Line {
     // Also if too many wait: it may leave again after the reply.
     this.#waiters.set(holdId, waiter);
     try {
-      const reply = await this.#replyTo(waiter);
+      const reply = await this.#replyTo(waiter, known !== undefined);
       if (reply.status === 'refused') return this.#asWaiting(reply, waiter, known === undefined);
       this.#remove(holdId);
       if (reply.status === 'granted') this.#onGranted(owner);
@@ -94,7 +94,7 @@ export class Line {
   }
 
   /** Only the first in line and an owner with a family on the key may try: others only look. */
-  async #replyTo(waiter: Waiter): Promise<AcquireReply> {
+  async #replyTo(waiter: Waiter, isPoll: boolean): Promise<AcquireReply> {
     if (waiter === this.#first) {
       const reply = await this.#ask(waiter);
       if (reply.status === 'refused') this.#letHoldersIn();
@@ -104,6 +104,8 @@ export class Line {
     if (waiter.isCancelled) return { status: 'cancelled', nowMs, claims: [] };
     // Also if it was granted meanwhile: the store repeats that.
     if (holds.some(({ owner }) => isAncestor(owner, waiter.request.owner))) return this.#ask(waiter);
+    // It was granted too late, and has joined again behind others: the process polls for it, and not for the first one.
+    if (isPoll) inBackground(this.#tryFirst());
     const leaseRemainingMs = Math.max(0, ...holds.map(({ endMs }) => endMs - nowMs));
     return { status: 'refused', leaseRemainingMs, position: 0, nowMs, claims: [] };
   }

@@ -73,6 +73,20 @@ describe('An acquire that a store without a queue refuses', () => {
     expect(setup.store.count('inspect')).toBe(0);
   });
 
+  it('A refused acquire tries when another one of its process is polled, which was granted too late and has joined again behind it', async () => {
+    const setup = setUp({ pollMs: 2_000 });
+    const first = await taken(setup.sibling());
+    await queued(setup, { leaseMs: 1_000 });
+    const second = await queued(setup);
+    setup.store.next('acquire', { kind: 'lateReply', ms: 1_500 });
+    await first.release();
+    await setup.clock.advance(1_200);
+    // Nobody announces the end of its lease.
+    await taken(setup.sibling(), { leaseMs: 5_000, renew: false });
+    await setup.clock.advance(10_000);
+    expect(second.value?.isHeld()).toBe(true);
+  });
+
   it('A refused acquire never pauses for less than 5 ms', async () => {
     const setup = setUp();
     await taken(setup.sibling());
