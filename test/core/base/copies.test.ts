@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { processState } from '../../../src/core/base/process-state.ts';
 import * as own from '../../../src/core/index.ts';
-import { coreTests, outcomeOf, queued, type Setup, taken } from '../../support/stores/set-up.ts';
+import { coreTests, outcomeOf, type Setup, taken } from '../../support/stores/set-up.ts';
 
 const setUp = coreTests();
 
@@ -23,7 +23,7 @@ async function rejection(setup: Setup, work: () => Promise<unknown>): Promise<un
 }
 
 describe('A `Locks` of another installed copy of this package', () => {
-  const { lock, LockStoreError } = otherCopy();
+  const { lock } = otherCopy();
 
   it('With another copy’s Locks, a try to write returns null if its owner reads alongside others', async () => {
     const setup = setUp();
@@ -52,13 +52,6 @@ describe('A `Locks` of another installed copy of this package', () => {
       return batch.extend(60_000);
     });
     expect(error).toMatchObject({ code: 'ERR_LOCK_STORE', cause: expect.any(AggregateError) });
-  });
-
-  it('With another copy’s Locks, an error of its store is passed on unchanged', async () => {
-    const setup = setUp();
-    const error = new LockStoreError('refused', { outcome: 'not-applied' });
-    setup.store.always('acquire', { kind: 'rejected', error });
-    expect((await queued(setup)).error).toMatchObject({ message: 'refused', outcome: 'not-applied' });
   });
 });
 

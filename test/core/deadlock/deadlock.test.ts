@@ -1,5 +1,5 @@
 import { Deadlocks } from '../../../src/core/deadlock/deadlock.ts';
-import { DeadlockError, type Hold, lock, runInTrace } from '../../../src/core/index.ts';
+import { DeadlockError, type Hold, lock } from '../../../src/core/index.ts';
 import { runtimeOf } from '../../../src/core/runtime/locks.ts';
 import type { StoreOperation } from '../../support/stores/fake-store.ts';
 import { coreTests, type Job, type Outcome, outcomeOf, type Setup } from '../../support/stores/set-up.ts';
@@ -150,15 +150,6 @@ describe('a ring of waits', () => {
     }
   });
 
-  it('is none where one of them waits for nobody', async () => {
-    const setup = setUp();
-    const jobs = await holders(setup, 'a', 'b', 'c');
-    const waits = [await asked(setup, jobs[0]!, 'k1'), await asked(setup, jobs[1]!, 'k2')];
-    const free = await asked(setup, jobs[2]!, 'free');
-    await setup.clock.advance(5_000);
-    expect([...waits, free].map(({ state }) => state)).toEqual(['pending', 'pending', 'fulfilled']);
-  });
-
   it('that a hand-off closes is found with the next poll', async () => {
     const setup = setUp();
     const [a, b, c] = await holders(setup, 'a', 'b', 'c');
@@ -215,16 +206,6 @@ describe('a trace is one line of work', () => {
     const second = await asked(service, called, 'k1');
     expect([first.state, second.state]).toEqual(['pending', 'rejected']);
     expect((second.error as DeadlockError).cycle[0]).toEqual({ traceId: 'a', key: 'k1' });
-  });
-
-  it('and so does a job within a job', async () => {
-    const setup = setUp();
-    const [a, b] = [setup.job(), setup.job()];
-    await a.in(() => lock.acquire('k0'));
-    await b.in(() => lock.acquire('k1'));
-    const first = await asked(setup, b, 'k0');
-    const second = await setup.clock.settled(outcomeOf(a.in(() => runInTrace(() => lock.acquire('k1')))));
-    expect([first.state, second.state]).toEqual(['pending', 'rejected']);
   });
 
   it('whether it holds as itself or for this request alone', async () => {
@@ -350,15 +331,6 @@ describe('readers', () => {
     await two!.end();
     await setup.clock.settle();
     expect(waits[0]!.state).toBe('fulfilled');
-  });
-
-  it('Readers that ask for each other’s keys to read do not wait at all', async () => {
-    const setup = setUp();
-    const [a, b] = [setup.job('a'), setup.job('b')];
-    await a.in(() => lock.acquire('k0', { mode: 'read' }));
-    await b.in(() => lock.acquire('k1', { mode: 'read' }));
-    const waits = [await asked(setup, a, 'k1', { mode: 'read' }), await asked(setup, b, 'k0', { mode: 'read' })];
-    expect(waits.map(({ state }) => state)).toEqual(['fulfilled', 'fulfilled']);
   });
 
   it('Readers behind a writer wait with it: a cycle through the reader that it waits for is found', async () => {

@@ -236,17 +236,6 @@ describe('waitMs of a batch', () => {
     await setup.clock.settle();
     expect(await seen(setup, '0', 'a', 'c')).toEqual([...free('0'), 'a: batch <', ...free('c')]);
   });
-
-  it('waitMs Infinity of a batch waits on', async () => {
-    const setup = setUp();
-    const other = await takenBy(setup, 'b');
-    const outcome = await batch(setup, ['a', 'b'], { waitMs: Number.POSITIVE_INFINITY });
-    await setup.clock.advance(120_000);
-    expect(outcome.state).toBe('pending');
-    await other.release();
-    await setup.clock.settle();
-    expect(outcome.state).toBe('fulfilled');
-  });
 });
 
 describe('A batch that fails leaves nothing held and nothing queued', () => {
@@ -277,13 +266,6 @@ describe('A batch that fails leaves nothing held and nothing queued', () => {
     await outcome.settled;
     expect(outcome.error).toBeInstanceOf(LockAbortedError);
     await expectNothing(setup);
-  });
-
-  it('A batch whose signal was aborted before makes no store call', async () => {
-    const { job, store } = setUp();
-    const call = job().in(() => lock.acquireAll(['a', 'b'], { signal: AbortSignal.abort() }));
-    await expect(call).rejects.toThrow(LockAbortedError);
-    expect(store.calls).toEqual([]);
   });
 
   it('A batch leaves nothing when its job has ended', async () => {
@@ -347,16 +329,6 @@ describe('A batch that fails leaves nothing held and nothing queued', () => {
     expect(await setup.store.remains()).toEqual([]);
   });
 
-  it('A batch leaves nothing when the queue of its key is full', async () => {
-    const setup = setUp({ maxWaitersPerKey: 1 });
-    await takenBy(setup, 'b');
-    await batch(setup, ['b'], {}, setup.job('waiter'));
-    const outcome = await batch(setup, ['a', 'b', 'c']);
-    expect(outcome.error).toBeInstanceOf(LockLimitError);
-    await setup.clock.settle();
-    expect(await seen(setup, 'a', 'b', 'c')).toEqual([...free('a'), 'b: other < waiter', ...free('c')]);
-  });
-
   it('A batch leaves nothing when too many of its process wait; its tries are not counted', async () => {
     const setup = setUp({ maxWaiters: 1 });
     await takenBy(setup, 'b');
@@ -411,16 +383,6 @@ describe('A batch in a scope that holds keys', () => {
     expect(outer.isHeld()).toBe(true);
   });
 
-  it('A batch of keys that its scope holds makes no store call', async () => {
-    const setup = setUp();
-    const job = setup.job();
-    await batch(setup, ['a', 'b'], {}, job);
-    const calls = setup.store.calls.length;
-    const inner = await batch(setup, ['b', 'a'], {}, job);
-    await inner.value!.release();
-    expect(setup.store.calls).toHaveLength(calls);
-  });
-
   it('A batch that waits for a key re-enters the held ones once it has that key', async () => {
     const setup = setUp();
     const job = setup.job('batch');
@@ -454,17 +416,6 @@ describe('A batch in a scope that holds keys', () => {
     await setup.clock.settle();
     expect(await seen(setup, 'a', 'b')).toEqual([...free('a'), 'b: batch <']);
     await outer.release();
-  });
-
-  it('one of them waits for it with `reentrant: false`', async () => {
-    const setup = setUp();
-    const job = setup.job('batch');
-    const outer = await job.in(() => lock.acquire('b'));
-    const outcome = await batch(setup, ['a', 'b'], { reentrant: false }, job);
-    expect(outcome.state).toBe('pending');
-    await outer.release();
-    await setup.clock.settle();
-    expect(outcome.state).toBe('fulfilled');
   });
 });
 

@@ -101,15 +101,6 @@ describe('A scope that holds to write', () => {
 });
 
 describe('A scope that holds to read', () => {
-  it('A scope that reads re-enters to read without a store call', async () => {
-    const setup = setUp();
-    const job = setup.job();
-    await asked(setup, job, read);
-    const calls = setup.store.calls.length;
-    expect((await asked(setup, job, read)).state).toBe('fulfilled');
-    expect(setup.store.calls).toHaveLength(calls);
-  });
-
   it('A scope that reads becomes the writer by its own hold, with a fence that no reader alongside it ever had', async () => {
     const setup = setUp();
     const { events, store } = setup;
@@ -284,16 +275,6 @@ describe('A scope that holds to read', () => {
     await job.in(() => lock.release('key'));
     await expect(job.in(() => lock.release('key'))).rejects.toMatchObject({ code: 'ERR_LOCK_NOT_HELD' });
   });
-
-  it('A scope that reads and writes releases both at its end', async () => {
-    const setup = setUp();
-    const job = setup.job();
-    await asked(setup, job, read);
-    await asked(setup, job);
-    await job.end();
-    await setup.clock.settle();
-    expect(await setup.store.remains()).toEqual([]);
-  });
 });
 
 describe('Scopes of one trace in both modes', () => {
@@ -336,14 +317,6 @@ describe('Priority of an acquire', () => {
     await urgent.value?.release();
     await writer.settled;
     expect(writer.value?.fence).toBeGreaterThan(reading.fence);
-  });
-
-  it('A try never overtakes a waiting writer, with no priority', async () => {
-    const setup = setUp();
-    await taken(setup, { mode: 'read' });
-    await queued(setup);
-    const attempt = setup.job().in(() => lock.tryAcquire('key', { mode: 'read', priority: 1 }));
-    expect(await attempt).toBeNull();
   });
 
   it('Priority puts a waiter before others; each degree counts like ten seconds of waiting', async () => {

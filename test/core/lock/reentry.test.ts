@@ -1,11 +1,4 @@
-import {
-  getLock,
-  LockConfigError,
-  LockLimitError,
-  LockLostError,
-  LockNotHeldError,
-  lock,
-} from '../../../src/core/index.ts';
+import { getLock, LockConfigError, LockLostError, LockNotHeldError, lock } from '../../../src/core/index.ts';
 import { pathOf } from '../../support/path-of.ts';
 import { coreTests, outcomeOf } from '../../support/stores/set-up.ts';
 
@@ -116,16 +109,6 @@ describe('Re-entry in one scope', () => {
     expect(store.count('acquire')).toBe(calls);
     expect(hold.signal.aborted).toBe(true);
     await hold.release().catch(() => {});
-    expect((await inJob(() => lock.acquire('key'))).isHeld()).toBe(true);
-  });
-
-  it('Re-entry stops at maxReentry', async () => {
-    const { job } = setUp({ maxReentry: 3 });
-    const { in: inJob } = job();
-    const newest = [];
-    for (let n = 0; n < 3; n++) newest.push(await inJob(() => lock.acquire('key')));
-    await expect(inJob(() => lock.acquire('key'))).rejects.toThrow(LockLimitError);
-    await newest.pop()!.release();
     expect((await inJob(() => lock.acquire('key'))).isHeld()).toBe(true);
   });
 

@@ -57,12 +57,6 @@ describe('The default Locks', () => {
     expect(await runInTrace(() => lock.run('key', () => 'value'))).toBe('value');
   });
 
-  it('A Locks may be named where others were created', async () => {
-    keep(createLocks());
-    const locks = keep(createLocks());
-    expect(await runInTrace(() => lock.run('key', () => 'value'), { locks })).toBe('value');
-  });
-
   it('The methods of a Locks work when they are taken off it', async () => {
     const { on, list, close } = keep(configureLocks());
     const off = on('granted', () => {});

@@ -21,18 +21,6 @@ const setUp = coreTests();
 const scopeOf = (job: Job) => job.in(currentTrace) as Scope;
 
 describe('runInTrace', () => {
-  it('runInTrace returns what its routine does, in the trace it was given', async () => {
-    const { locks } = setUp();
-    const value = await runInTrace(
-      async () => {
-        await Promise.resolve();
-        return currentTrace()?.traceId;
-      },
-      { locks, traceId: 'job-7' },
-    );
-    expect(value).toBe('job-7');
-  });
-
   it('runInTrace mints an id if there is none to inherit', async () => {
     const { locks } = setUp();
     const id = () => runInTrace(() => currentTrace()?.traceId, { locks });

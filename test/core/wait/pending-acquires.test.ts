@@ -42,26 +42,6 @@ describe('Waiters', () => {
     expect(newcomer.state).toBe('fulfilled');
   });
 
-  it('Waiters of two processes are granted in turn', async () => {
-    const setup = setUp();
-    const other = setup.sibling();
-    const first = await taken(setup);
-    const a = await queued(other);
-    const b = await queued(setup);
-    const c = await queued(other);
-    await first.release();
-    for (const [waiter, next] of [
-      [a, b],
-      [b, c],
-      [c, undefined],
-    ] as const) {
-      await setup.clock.settle();
-      expect(waiter.state).toBe('fulfilled');
-      if (next) expect(next.state).toBe('pending');
-      await waiter.value?.release();
-    }
-  });
-
   it('Waiters of one trace are granted together', async () => {
     const setup = setUp();
     const first = await taken(setup);
@@ -165,18 +145,6 @@ describe('waitMs', () => {
     await setup.clock.advance(1_000);
     expect(outcome.state).toBe('fulfilled');
     expect(timeouts).toEqual([]);
-  });
-
-  it('A waiter whose waitMs ends lets the next one move up', async () => {
-    const setup = setUp();
-    const first = await taken(setup);
-    const short = await queued(setup, { waitMs: 100 });
-    const long = await queued(setup);
-    await setup.clock.advance(100);
-    expect(short.state).toBe('rejected');
-    await first.release();
-    await setup.clock.settle();
-    expect(long.state).toBe('fulfilled');
   });
 
   it('waitMs ends although the machine slept, by the wall clock', async () => {
