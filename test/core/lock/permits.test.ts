@@ -85,15 +85,6 @@ describe('A key with permits', () => {
     expect((await full(setup)).every((hold) => hold.isHeld())).toBe(true);
   });
 
-  it('has rising fences: each is greater than those of holds that have ended before', async () => {
-    const setup = setUp();
-    const [first, second] = await full(setup);
-    expect(second.fence).toBeGreaterThan(first.fence);
-    await first.release();
-    const third = await taken(setup, two);
-    expect(third.fence).toBeGreaterThan(second.fence);
-  });
-
   it('is shown with its permits, and its holds and waiters have the mode `permit` in `inspect`, in events and in logs', async () => {
     const setup = setUp();
     const events = ['granted', 'waiting', 'released'] as const;
@@ -212,15 +203,6 @@ describe('Another number of permits than the key has', () => {
     await job.in(() => lock.acquire('other'));
     await expect(job.in(() => lock.acquire('other', two))).rejects.toThrow(LockConfigError);
     expect(setup.store.count('acquire')).toBe(calls + 1);
-  });
-
-  it('counts by the least number that any holder gave', async () => {
-    const setup = setUp();
-    const hold = await setup.job().in(() => lock.acquire('key', { permits: 3 }));
-    await setup.job().in(() => lock.acquire('key', two));
-    expect(await setup.job().in(() => lock.tryAcquire('key', { permits: 3 }))).toBeNull();
-    await hold.release();
-    expect(await setup.job().in(() => lock.tryAcquire('key', { permits: 3 }))).not.toBeNull();
   });
 });
 

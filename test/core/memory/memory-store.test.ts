@@ -45,16 +45,6 @@ describe('MemoryStore', () => {
     expect((await stage.order()).waiters).toEqual(order.map(({ holdId }) => holdId));
   });
 
-  it('A release is remembered for as long as was asked for, also alongside one that is to be remembered for a day', async () => {
-    const process = stage.deafProcess();
-    const [cron, short] = [process.line(), process.line()];
-    await cron.release(86_400_000);
-    await short.release(1_000);
-    await clock.advance(3_000);
-    expect((await short.ask()).status).toBe('granted');
-    expect((await cron.ask()).status).toBe('cancelled');
-  });
-
   it('A hold is forgotten at its release if no call about it is on its way, and nothing else is', async () => {
     const process = stage.deafProcess();
     const held = process.line();
