@@ -31,18 +31,15 @@ import { pathOf } from '../support/path-of.ts';
 let locks: TestLocks;
 let app: INestApplication | INestApplicationContext | undefined;
 let client: ClientProxy | undefined;
-
-function setUpEach(): void {
-  beforeEach(() => {
-    locks = createTestLocks();
-  });
-  afterEach(async () => {
-    await client?.close();
-    await locks.end();
-    await app?.close();
-    [app, client] = [undefined, undefined];
-  });
-}
+beforeEach(() => {
+  locks = createTestLocks();
+});
+afterEach(async () => {
+  await client?.close();
+  await locks.end();
+  await app?.close();
+  [app, client] = [undefined, undefined];
+});
 
 @Controller()
 class Messages {
@@ -101,8 +98,6 @@ describe.each([
   ['a microservice', startMicroservice],
   ['a hybrid application', startHybrid],
 ])('A message handler of %s', (_, start) => {
-  setUpEach();
-
   beforeEach(async () => {
     const options = { host: '127.0.0.1', port: await freePort() };
     app = await start({ transport: Transport.TCP, options });
@@ -132,8 +127,6 @@ describe.each([
 });
 
 describe('A method with `@RunInTrace`', () => {
-  setUpEach();
-
   @Injectable()
   class Jobs {
     @RunInTrace()
@@ -169,8 +162,6 @@ describe('A refused lock in a gateway', () => {
 });
 
 describe('A filter that catches everything', () => {
-  setUpEach();
-
   @Catch()
   class CatchAll implements ExceptionFilter {
     catch(error: unknown, host: ArgumentsHost): void {

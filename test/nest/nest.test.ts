@@ -45,19 +45,17 @@ let inside: Gate;
 let work: Gate;
 const warnings = recordWarnings();
 
-function setUpEach(): void {
-  beforeEach(() => {
-    locks = createTestLocks();
-    logged = [];
-    [inside, work] = [gate(), gate()];
-  });
-  afterEach(async () => {
-    work.open();
-    await locks.end();
-    await app?.close();
-    app = undefined;
-  });
-}
+beforeEach(() => {
+  locks = createTestLocks();
+  logged = [];
+  [inside, work] = [gate(), gate()];
+});
+afterEach(async () => {
+  work.open();
+  await locks.end();
+  await app?.close();
+  app = undefined;
+});
 
 const logger: LoggerService = {
   log: () => {},
@@ -77,8 +75,6 @@ describe.each<readonly [string, () => AbstractHttpAdapter]>([
   ['Express', () => new ExpressAdapter()],
   ['Fastify', () => new FastifyAdapter()],
 ])('Nest on %s', (_, createAdapter) => {
-  setUpEach();
-
   /** Starts an application with these controllers; returns its address. */
   async function start(
     controllers: Type[],
@@ -429,8 +425,6 @@ describe.each<readonly [string, () => AbstractHttpAdapter]>([
 });
 
 describe('The end of an application', () => {
-  setUpEach();
-
   it('An application without a server closes its locks, too', async () => {
     const context = await NestFactory.createApplicationContext(LocksModule.forRoot({ locks }), { logger });
     await context.close();

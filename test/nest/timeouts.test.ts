@@ -29,19 +29,16 @@ let limit: Gate;
 let inside: Gate;
 let work: Gate;
 let seen: unknown[];
-
-function setUpEach(): void {
-  beforeEach(() => {
-    locks = createTestLocks();
-    [limit, inside, work] = [gate(), gate(), gate()];
-    seen = [];
-  });
-  afterEach(async () => {
-    work.open();
-    await locks.end();
-    await app.close();
-  });
-}
+beforeEach(() => {
+  locks = createTestLocks();
+  [limit, inside, work] = [gate(), gate(), gate()];
+  seen = [];
+});
+afterEach(async () => {
+  work.open();
+  await locks.end();
+  await app.close();
+});
 
 /** Nest's own example of an interceptor, with a limit that a test reaches. */
 const timeout = {
@@ -136,8 +133,6 @@ describe.each<readonly [string, () => AbstractHttpAdapter]>([
   ['Express', () => new ExpressAdapter()],
   ['Fastify', () => new FastifyAdapter()],
 ])('A timeout interceptor of Nest on %s', (_, createAdapter) => {
-  setUpEach();
-
   async function start(...controllers: Type[]): Promise<string> {
     const root = { module: class Root {}, imports: [LocksModule.forRoot({ locks, trust: 'all' })], controllers };
     app = await NestFactory.create(root, createAdapter(), { logger: false });
@@ -192,8 +187,6 @@ describe.each<readonly [string, () => AbstractHttpAdapter]>([
 });
 
 describe('The method of a guard', () => {
-  setUpEach();
-
   it('A guarded method keeps its name, its parameters and its metadata', async () => {
     app = await NestFactory.create(class Root {}, new ExpressAdapter(), { logger: false });
     class Marked {

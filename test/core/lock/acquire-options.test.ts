@@ -16,6 +16,9 @@ import { everyRow } from '../../support/rows.ts';
 import { isAmong, locksTable, odd } from '../model/option-table.ts';
 
 const created: Locks[] = [];
+afterEach(async () => {
+  for (const locks of created.splice(0)) await locks.close();
+});
 
 function build(options: unknown): Locks {
   const locks = createLocks(options as LocksOptions);
@@ -23,13 +26,7 @@ function build(options: unknown): Locks {
   return locks;
 }
 
-async function closeCreated(): Promise<void> {
-  for (const locks of created.splice(0)) await locks.close();
-}
-
 describe('The options of an acquire', () => {
-  afterEach(closeCreated);
-
   const table = [
     ...locksTable.filter(([name]) => ['leaseMs', 'waitMs', 'maxHoldMs', 'renew', 'reentrant'].includes(name)),
     ['category', 'a string of 1 to 256 characters', ['5', '__proto__']],
@@ -175,8 +172,6 @@ describe('The options of a guard', () => {
 });
 
 describe('The options of runInTrace', () => {
-  afterEach(closeCreated);
-
   it.each(['', 'a b', 'a\r\nb', 'ä', 'x'.repeat(129), 5, null, {}])(
     'runInTrace refuses the trace id %j',
     async (traceId) => {

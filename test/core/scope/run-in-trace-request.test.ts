@@ -19,6 +19,9 @@ import { TraceSignatures } from '../../../src/core/model/signature.ts';
 const secrets = ['a secret of thirty-two bytes or more'];
 const signed = { secrets, audience: 'orders' };
 const open: Locks[] = [];
+afterEach(async () => {
+  for (const each of open.splice(0)) await each.close({ drainMs: 0 });
+});
 
 /** Builds a `Locks` that notes why it refused a header. */
 function build(options: LocksOptions = {}): { locks: Locks; refused: string[] } {
@@ -27,10 +30,6 @@ function build(options: LocksOptions = {}): { locks: Locks; refused: string[] } 
   locks.on('headerRefused', ({ reason }) => refused.push(reason));
   open.push(locks);
   return { locks, refused };
-}
-
-async function closeOpen(): Promise<void> {
-  for (const each of open.splice(0)) await each.close({ drainMs: 0 });
 }
 
 const sent = (headers: Record<string, string>, init: RequestInit = {}): Request =>
@@ -42,8 +41,6 @@ function traceOf(options: RunInTraceOptions<Request>, header = 'X-Trace-Id'): Pr
 }
 
 describe('runInTrace for a fetch request', () => {
-  afterEach(closeOpen);
-
   it.each<[string, LocksOptions['trust'], string | undefined]>([
     ['all', 'all', undefined],
     ['internal: a fetch request does not tell its peer', 'internal', 'untrusted'],
@@ -139,8 +136,6 @@ describe('runInTrace for a fetch request', () => {
 });
 
 describe('The response of a lock error', () => {
-  afterEach(closeOpen);
-
   it('A lock error makes a response with its status, its headers and a problem document', async () => {
     const response = new LockTimeoutError({ key: 'secret', waitedMs: 20, retryAfterMs: 1_500 }).getResponse();
     const { status, headers } = response;
