@@ -177,13 +177,13 @@ export const releaseWithoutOwnerCheck: ScriptBug = {
 
 export const renewalThatRecreates: ScriptBug = {
   script: 'renew',
-  code: 'if onlyId ~= hold then',
+  code: 'if onlyId ~= hold and not held then',
   instead: `if onlyId ~= hold then
   local untilMs = nowMs + leaseMs
   redis.call('HSET', KEYS[1], 'ends', untilMs, 'hold', hold, 'owner', 'owner', 'process', 'process')
   return {'renewed', nowMs, untilMs}
 end
-if onlyId ~= hold then`,
+if onlyId ~= hold and not held then`,
 };
 
 export const handOffToTheDead: ScriptBug = {

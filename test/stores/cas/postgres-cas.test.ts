@@ -3,7 +3,6 @@ import { CasStore, PostgresCas, postgresCasTable } from 'reenlock/redis';
 import { LockConfigError } from '../../../src/core/model/errors/mistakes.ts';
 import { longMs } from '../../../src/testing/contract/harness.ts';
 import { StoreStage } from '../../../src/testing/contract/stage.ts';
-import { readDocument } from '../../docs/markdown.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres/server.ts';
 
 describe('PostgresCas', () => {
@@ -31,10 +30,6 @@ describe('PostgresCas', () => {
     const { rows } = await pool.query<{ key: string }>('SELECT key FROM reenlock_locks ORDER BY key');
     return rows.map(({ key }) => key);
   }
-
-  it('The table is the one in the documentation', () => {
-    expect(readDocument('docs/stores/cas.md')).toContain(`\n${postgresCasTable()}\`\`\``);
-  });
 
   it('The table has an index that finds what has expired', async () => {
     const indexes = `SELECT indexdef FROM pg_indexes WHERE tablename = 'reenlock_locks'`;

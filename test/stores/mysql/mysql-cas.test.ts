@@ -4,7 +4,6 @@ import { LockConfigError } from 'reenlock';
 import { CasStore, MySqlCas, mysqlCasTable } from 'reenlock/mysql';
 import { longMs } from '../../../src/testing/contract/harness.ts';
 import { StoreStage } from '../../../src/testing/contract/stage.ts';
-import { readDocument } from '../../docs/markdown.ts';
 import { type MariadbServer, startMariadb } from '../../support/mysql/server.ts';
 import { TcpProxy } from '../../support/processes/tcp-proxy.ts';
 
@@ -63,10 +62,6 @@ describe('MySqlCas', () => {
   }
 
   describe('The table of MySqlCas', () => {
-    it('is the one in the documentation', () => {
-      expect(readDocument('docs/stores/mysql.md')).toContain(`\n${mysqlCasTable()}\`\`\``);
-    });
-
     it('may be created by several processes at once, and again', async () => {
       const name = 'locks.created_at_once';
       const pools = Array.from({ length: 8 }, () => createPool(server.url));

@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises';
 import { createLocks, lock, runInTrace } from 'reenlock';
 import type { StoreMessage } from '../../../src/core/model/store.ts';
 import { driverOf } from '../../../src/stores/redis/drivers/driver-of.ts';
@@ -36,6 +37,7 @@ describe.each(clientLibraries)('The rights of the user of a RedisStore, with $na
     await until(async () => /cmdstat_eval:calls=1/.test(await stage.client.info('commandstats')));
     // Answered after the questions, on the same connection.
     await store.inspect('any');
+    await turn();
     await end();
     return messages.filter(({ kind }) => kind === 'warning');
   }
