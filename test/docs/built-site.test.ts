@@ -10,12 +10,9 @@ import type { AxeResults } from 'axe-core';
 import express from 'express';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { installMs, launchBrowser } from '../support/http/browser.ts';
-import { watchLeaks } from '../support/processes/leaks.ts';
 
 // A browser opens some hundred pages.
 jest.setTimeout(600_000);
-watchLeaks();
-
 const root = join(__dirname, '../..');
 const site = join(root, 'website/dist');
 const phone = { width: 390, height: 844 };

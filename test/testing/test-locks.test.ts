@@ -3,9 +3,6 @@ import { getLock, isLockError, type LockEvents, lock, runInTrace } from 'reenloc
 import { lockOn, traceContext } from 'reenlock/express';
 import { configureTestLocks, createTestLocks, type TestLocks } from 'reenlock/testing';
 import request from 'supertest';
-import { watchLeaks } from '../support/processes/leaks.ts';
-
-watchLeaks();
 
 /** The code under test, as an application would have it. */
 async function ship(id: string): Promise<number> {

@@ -9,7 +9,6 @@ const leastLooks = 200;
 const restMs = 10;
 /** How many recorded timers it takes until those that are over are looked for. */
 const pruneEvery = 10_000;
-let isWatched = false;
 const ownCode = join(__dirname, '../../../src') + sep;
 
 /**
@@ -18,8 +17,6 @@ const ownCode = join(__dirname, '../../../src') + sep;
  * turns that are waited here for it. jest calls it before each file; it looks before the first and after the last hook of a test.
  */
 export function watchLeaks(): void {
-  if (isWatched) return;
-  isWatched = true;
   const timers = new Map<NodeJS.Timeout, Error>();
   const unpatch: (() => void)[] = [];
   let before: Remains | undefined;
