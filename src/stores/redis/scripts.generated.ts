@@ -3,7 +3,7 @@ import type { RedisScript } from './scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: '729782aab3630b698b9285d394a94a1941f3df05',
+  sha1: '02b4695a4cc52e4d9598bac2a9331155a8d830c7',
   source: `local process, owner, hold, mode, recordTtlMs, minFence = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[6], tonumber(ARGV[8] or 0)
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
@@ -167,14 +167,16 @@ isStale = isStale or several
 count, ends, claims, several, isMixed, onlyId, grants, leastMode = 0, 0, 0, nil, nil, nil, nil, 'write'
 end
 local function findLeast()
-local least, most
+local most = 0
+leastMode = 'read'
 for _, text in ipairs(redis.call('HVALS', KEYS[2])) do
 local _, _, mode = string.match(text, '^(%S+)%s(%S+)%s(%S+)%s(%d+)%s(%d+)(.*)$')
-local limit = mode and limitOf(mode)
-if limit and (not least or limit < least) then least, leastMode = limit, mode end
-most = math.max(most or 0, limit or 0)
+if mode then
+most = math.max(most, limitOf(mode))
+if limitOf(mode) < limitOf(leastMode) then leastMode = mode end
 end
-isMixed = most > least
+end
+isMixed = most > limitOf(leastMode)
 redis.call('HSET', KEYS[1], 'mode', leastMode)
 if not isMixed then redis.call('HDEL', KEYS[1], 'mixed') end
 end
@@ -611,7 +613,7 @@ return {}`,
 
 export const forceRelease: RedisScript = {
   name: 'force-release',
-  sha1: 'abb9d51ee8579894015998f0a02c00b40b455db1',
+  sha1: '502c8854f404beb0b4bc8da2944726b3b5365b0d',
   source: `local recordTtlMs, channels, process, hold = ARGV[2], ARGV[3], '', ''
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
@@ -744,14 +746,16 @@ isStale = isStale or several
 count, ends, claims, several, isMixed, onlyId, grants, leastMode = 0, 0, 0, nil, nil, nil, nil, 'write'
 end
 local function findLeast()
-local least, most
+local most = 0
+leastMode = 'read'
 for _, text in ipairs(redis.call('HVALS', KEYS[2])) do
 local _, _, mode = string.match(text, '^(%S+)%s(%S+)%s(%S+)%s(%d+)%s(%d+)(.*)$')
-local limit = mode and limitOf(mode)
-if limit and (not least or limit < least) then least, leastMode = limit, mode end
-most = math.max(most or 0, limit or 0)
+if mode then
+most = math.max(most, limitOf(mode))
+if limitOf(mode) < limitOf(leastMode) then leastMode = mode end
 end
-isMixed = most > least
+end
+isMixed = most > limitOf(leastMode)
 redis.call('HSET', KEYS[1], 'mode', leastMode)
 if not isMixed then redis.call('HDEL', KEYS[1], 'mixed') end
 end
@@ -1168,7 +1172,7 @@ return {nowMs, held, waits}`,
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: '6c0f6252a43ac1d1e0f8752939ba8d0c40c14488',
+  sha1: 'ca0a84d44edd521cd501e175ce2f6228b332ed13',
   source: `local hold, tombstoneMs, announced, recordTtlMs = ARGV[1], ARGV[2], ARGV[4], nil
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
@@ -1310,14 +1314,16 @@ isStale = isStale or several
 count, ends, claims, several, isMixed, onlyId, grants, leastMode = 0, 0, 0, nil, nil, nil, nil, 'write'
 end
 local function findLeast()
-local least, most
+local most = 0
+leastMode = 'read'
 for _, text in ipairs(redis.call('HVALS', KEYS[2])) do
 local _, _, mode = string.match(text, '^(%S+)%s(%S+)%s(%S+)%s(%d+)%s(%d+)(.*)$')
-local limit = mode and limitOf(mode)
-if limit and (not least or limit < least) then least, leastMode = limit, mode end
-most = math.max(most or 0, limit or 0)
+if mode then
+most = math.max(most, limitOf(mode))
+if limitOf(mode) < limitOf(leastMode) then leastMode = mode end
 end
-isMixed = most > least
+end
+isMixed = most > limitOf(leastMode)
 redis.call('HSET', KEYS[1], 'mode', leastMode)
 if not isMixed then redis.call('HDEL', KEYS[1], 'mixed') end
 end
@@ -1668,7 +1674,7 @@ return {'renewed', nowMs, endMs}`,
 
 export const transfer: RedisScript = {
   name: 'transfer',
-  sha1: '92a9ef522b9384b22da9cc962d702b453ee4dac1',
+  sha1: '69e92bb29c12d6169f20a26e6392e69f66b205be',
   source: `local process, owner, hold, mode, leaseMs, recordTtlMs, channels, before, tombstoneMs = unpack(ARGV)
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
@@ -1801,14 +1807,16 @@ isStale = isStale or several
 count, ends, claims, several, isMixed, onlyId, grants, leastMode = 0, 0, 0, nil, nil, nil, nil, 'write'
 end
 local function findLeast()
-local least, most
+local most = 0
+leastMode = 'read'
 for _, text in ipairs(redis.call('HVALS', KEYS[2])) do
 local _, _, mode = string.match(text, '^(%S+)%s(%S+)%s(%S+)%s(%d+)%s(%d+)(.*)$')
-local limit = mode and limitOf(mode)
-if limit and (not least or limit < least) then least, leastMode = limit, mode end
-most = math.max(most or 0, limit or 0)
+if mode then
+most = math.max(most, limitOf(mode))
+if limitOf(mode) < limitOf(leastMode) then leastMode = mode end
 end
-isMixed = most > least
+end
+isMixed = most > limitOf(leastMode)
 redis.call('HSET', KEYS[1], 'mode', leastMode)
 if not isMixed then redis.call('HDEL', KEYS[1], 'mixed') end
 end

@@ -11,7 +11,7 @@ import {
 } from '../../../src/core/index.ts';
 import { gate } from '../../support/gate.ts';
 import { pathOf } from '../../support/path-of.ts';
-import { coreTests, outcomeOf, queued, taken } from '../../support/stores/set-up.ts';
+import { coreTests, type Job, outcomeOf, queued, taken } from '../../support/stores/set-up.ts';
 
 const setUp = coreTests();
 
@@ -22,6 +22,17 @@ async function detached(setup: ReturnType<typeof setUp>, leaseMs = 60_000): Prom
   const token = await job.in(() => hold.detach({ leaseMs }));
   await job.end();
   return token;
+}
+
+/** Resumes the hold in a branch of a job, and releases it when the work is done. */
+function resumedInBranch(job: Job, token: string, work: PromiseLike<unknown>): Promise<void> {
+  return job.in(() =>
+    lock.run('other', async () => {
+      const hold = await resumeHold(token);
+      await work;
+      await hold.release();
+    }),
+  );
 }
 
 describe('A detached hold', () => {
@@ -102,13 +113,7 @@ describe('A detached hold', () => {
     const job = setup.job('bare');
     const open = setup.store.gate('transfer');
     const work = gate();
-    const resuming = job.in(() =>
-      lock.run('other', async () => {
-        const hold = await resumeHold(token);
-        await work;
-        await hold.release();
-      }),
-    );
+    const resuming = resumedInBranch(job, token, work);
     await setup.clock.settle();
     const second = outcomeOf(job.in(() => lock.run('key', async () => undefined)));
     open();
@@ -127,13 +132,7 @@ describe('A detached hold', () => {
     const waiter = outcomeOf(job.in(() => lock.run('key', async () => 'inside')));
     await setup.clock.settle();
     const work = gate();
-    const resuming = job.in(() =>
-      lock.run('other', async () => {
-        const hold = await resumeHold(token);
-        await work;
-        await hold.release();
-      }),
-    );
+    const resuming = resumedInBranch(job, token, work);
     await setup.clock.settle();
     expect(waiter.state).toBe('pending');
     work.open();

@@ -111,6 +111,17 @@ describe('Readers on Redis', () => {
     await expectKept(14_400_000);
   });
 
+  it('A reader beside holds whose keys were lost is released all the same, and they keep writers out', async () => {
+    const process = await stage.process();
+    await process.reader().hold();
+    await process.permit(5).hold();
+    await stage.client.del(`reenlock:{${key}}:holds`);
+    const last = process.reader();
+    await last.hold();
+    expect((await last.release()).status).toBe('released');
+    expect(await process.line().status({ queue: false })).toBe('refused');
+  });
+
   it('Readers whose ends were lost keep writers out until the last lease has expired', async () => {
     const process = await stage.process();
     const readers = [process.reader(), process.reader()] as const;

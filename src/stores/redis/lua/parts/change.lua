@@ -104,16 +104,18 @@ local function clear()
   count, ends, claims, several, isMixed, onlyId, grants, leastMode = 0, 0, 0, nil, nil, nil, nil, 'write'
 end
 
--- Finds the mode with the least limit, of several holds.
+-- Finds the mode with the least limit, of several holds. If their key was lost, there may be none in it.
 local function findLeast()
-  local least, most
+  local most = 0
+  leastMode = 'read'
   for _, text in ipairs(redis.call('HVALS', HOLDS_KEY)) do
     local _, _, mode = string.match(text, HOLD_PATTERN)
-    local limit = mode and limitOf(mode)
-    if limit and (not least or limit < least) then least, leastMode = limit, mode end
-    most = math.max(most or 0, limit or 0)
+    if mode then
+      most = math.max(most, limitOf(mode))
+      if limitOf(mode) < limitOf(leastMode) then leastMode = mode end
+    end
   end
-  isMixed = most > least
+  isMixed = most > limitOf(leastMode)
   redis.call('HSET', LOCK_KEY, 'mode', leastMode)
   if not isMixed then redis.call('HDEL', LOCK_KEY, 'mixed') end
 end
