@@ -13,7 +13,7 @@ export interface Granted {
   readonly isClaim: boolean;
   /** How many other holds its family has in the store; undefined if the reply has no number. */
   readonly otherHolds: number | undefined;
-  /** How many of those have the very same owner. */
+  /** How many of those have the very same owner, without readers beside a reader. */
   readonly equalHolds: number | undefined;
 }
 

@@ -64,6 +64,13 @@ export class Holds {
     return this.oldest?.request.owner === owner ? 1 : 0;
   }
 
+  /** How many other holds the owner of a hold has, of which a reader counts no readers. */
+  equalsOf({ owner, mode }: HoldRequest): number {
+    if (mode !== 'read') return this.countOf(owner) - 1;
+    if (this.limit === Number.POSITIVE_INFINITY) return 0;
+    return this.all.filter(({ request }) => request.owner === owner && request.mode !== 'read').length;
+  }
+
   /** How many an owner and its ancestors have. */
   familyOf(owner: string): number {
     if (this.size === 0) return 0;

@@ -183,8 +183,9 @@ export class MemoryLock {
   }
 
   /** A grant for its waiter (C22). */
-  toWaiterGrant({ request: { holdId, owner }, endMs, isClaim }: MemoryHold): WaiterGrant {
-    const [otherHolds, equalHolds] = [this.holds.familyOf(owner) - 1, this.holds.countOf(owner) - 1];
+  toWaiterGrant({ request, endMs, isClaim }: MemoryHold): WaiterGrant {
+    const { holdId, owner } = request;
+    const [otherHolds, equalHolds] = [this.holds.familyOf(owner) - 1, this.holds.equalsOf(request)];
     // Not a spread of `asGrant`: with that, a `lock.run` in memory takes 1.2 times as long.
     return { holdId, fence: this.fence, endMs, isClaim, otherHolds, equalHolds };
   }

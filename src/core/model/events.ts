@@ -58,7 +58,8 @@ export interface LockEvents {
   /**
    * The store granted a hold while ancestors or its own branch had others: a nested call of another service or job,
    * or a reader that became the writer. `isOverlap`: the other hold has the same owner, but belongs to another request or job
-   * under the same bare trace id: neither excludes the other, although they may work at the same time.
+   * under the same bare trace id: neither excludes the other, although they may work at the same time. Two readers may, and
+   * are no overlap.
    */
   entered: LockEvent & { readonly fence: number; readonly otherHolds: number; readonly isOverlap: boolean };
   /** An acquire waits in the key's queue. */

@@ -54,8 +54,8 @@ import type { HoldMode } from './types.ts';
  * C21 Replies name the last fence for all holds of a key. A reader that joins others shares it, and so does an owner whose family
  *     holds with no greater limit. Otherwise the fence rises: no other owner ever wrote under the fence of a writer. A hold
  *     is renewed with the fence that it got, or a later one of the key.
- * C22 A grant has the number of other holds of its family on the key, and of those with its owner: in the reply to its acquire,
- *     among the claims of another reply, and in the stream.
+ * C22 A grant has the number of other holds of its family on the key, and of those with its owner, of which a reader counts
+ *     no readers: in the reply to its acquire, among the claims of another reply, and in the stream.
  * C23 With `list`, pages name every lock that was held or waited for during the whole listing, and none that never was.
  * C24 With `minFence`, a new fence is at least the one named, and later fences are greater. A repeat raises the fence of a
  *     hold that is alone on its key to just that. At re-entry it has no effect.
@@ -208,7 +208,7 @@ export interface StoreGrant {
 export interface WaiterGrant extends StoreGrant {
   /** How many other holds its family has on the key. */
   readonly otherHolds?: number | undefined;
-  /** How many of those are of the very same owner. */
+  /** How many of those are of the very same owner, and would exclude this one otherwise: readers do not exclude each other. */
   readonly equalHolds?: number | undefined;
 }
 

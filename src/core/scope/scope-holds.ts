@@ -181,11 +181,11 @@ export class ScopeHolds {
     return { grant: found, blocker, isAlongside: isAlongside || this.#isWantedWithin(id, mode) };
   }
 
-  /** How many other holds and acquires of the scope the store may know on the same lock under the same owner. */
+  /** How many other holds and acquires of the scope the store may count as equals: under one owner, no readers beside a reader. */
   countAlongside(own: HoldRequest): number {
     const others = new Set([...this.#holds.map(({ grant }) => grant), ...(this.#pending ?? none)]);
     const isSame = ({ request }: Pick<PendingAcquire, 'request'>): boolean =>
-      request !== own && request.id === own.id && request.owner === own.owner;
+      request !== own && request.id === own.id && request.owner === own.owner && excludes(request.mode, own.mode);
     return [...others].filter(isSame).length;
   }
 

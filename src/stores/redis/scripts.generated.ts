@@ -3,7 +3,7 @@ import type { RedisScript } from './scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: '02b4695a4cc52e4d9598bac2a9331155a8d830c7',
+  sha1: '101a3c5231a494e7dade75c9bf52c5d8e2f504df',
   source: `local process, owner, hold, mode, recordTtlMs, minFence = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[6], tonumber(ARGV[8] or 0)
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
@@ -98,10 +98,19 @@ if found[i] then sum, depth = sum + found[i], i - 1 end
 end
 return sum, depth, tonumber(found[#found] or 0), found[1]
 end
-local function othersOf(hold)
+local function othersOf(hold, family, number)
 if hold.hasNoFamily then return 0, 0 end
-local family, _, number = familyOf(hold.owner)
-return family - 1, number - 1
+local _
+if not family then family, _, number = familyOf(hold.owner) end
+if hold.mode ~= 'read' then return family - 1, number - 1 end
+local equal = 0
+if number > 1 and leastMode ~= 'read' then
+for _, text in ipairs(redis.call('HVALS', KEYS[2])) do
+local _, owner, mode = string.match(text, '^(%S+)%s(%S+)%s(%S+)%s(%d+)%s(%d+)(.*)$')
+if owner == hold.owner and mode ~= 'read' then equal = equal + 1 end
+end
+end
+return family - 1, equal
 end
 local function listHolds(from, to, most)
 local ids, list = count > 0 and {onlyId, ends} or {}, {}
@@ -485,7 +494,8 @@ local untilMs = ends
 local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedUntilMs or 0) - nowMs + recordTtlMs + 1e5
 redis.call('PEXPIRE', KEYS[1], keepMs)
 end
-reply = {'granted', nowMs, fence, endOf(hold), string.find(isHeld, ' claim$') and 1 or 0, family - 1, number - 1}
+local isClaim = string.find(isHeld, ' claim$') and 1 or 0
+reply = {'granted', nowMs, fence, endOf(hold), isClaim, othersOf({owner = owner, mode = mode}, family, number)}
 elseif admits(owner, mode, family) and (family > 0 or not isBlocked) then
 if isWaiting then dequeue(hold, fields, said) end
 if count > 0 then
@@ -520,7 +530,7 @@ handOffWithin(owner)
 tellGranted(told + 1)
 if #granted > told then family, depth, number = familyOf(owner) end
 end
-reply = {'granted', nowMs, fence, endMs, 0, family - 1, number - 1}
+reply = {'granted', nowMs, fence, endMs, 0, othersOf({owner = owner, mode = mode}, family, number)}
 end
 end
 if not reply then
@@ -613,7 +623,7 @@ return {}`,
 
 export const forceRelease: RedisScript = {
   name: 'force-release',
-  sha1: '502c8854f404beb0b4bc8da2944726b3b5365b0d',
+  sha1: 'bb4958c0e56143371ef38b715774093d628f1bed',
   source: `local recordTtlMs, channels, process, hold = ARGV[2], ARGV[3], '', ''
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
@@ -678,10 +688,19 @@ if found[i] then sum, depth = sum + found[i], i - 1 end
 end
 return sum, depth, tonumber(found[#found] or 0), found[1]
 end
-local function othersOf(hold)
+local function othersOf(hold, family, number)
 if hold.hasNoFamily then return 0, 0 end
-local family, _, number = familyOf(hold.owner)
-return family - 1, number - 1
+local _
+if not family then family, _, number = familyOf(hold.owner) end
+if hold.mode ~= 'read' then return family - 1, number - 1 end
+local equal = 0
+if number > 1 and leastMode ~= 'read' then
+for _, text in ipairs(redis.call('HVALS', KEYS[2])) do
+local _, owner, mode = string.match(text, '^(%S+)%s(%S+)%s(%S+)%s(%d+)%s(%d+)(.*)$')
+if owner == hold.owner and mode ~= 'read' then equal = equal + 1 end
+end
+end
+return family - 1, equal
 end
 local function listHolds(from, to, most)
 local ids, list = count > 0 and {onlyId, ends} or {}, {}
@@ -1027,7 +1046,7 @@ return done(1)`,
 
 export const inspect: RedisScript = {
   name: 'inspect',
-  sha1: '354b8e67cc725c4679558f1927f5ea9b56d202be',
+  sha1: 'f27749757ff57b0d0571a5118c1004df5ded0347',
   source: `local channels = ''
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
@@ -1092,10 +1111,19 @@ if found[i] then sum, depth = sum + found[i], i - 1 end
 end
 return sum, depth, tonumber(found[#found] or 0), found[1]
 end
-local function othersOf(hold)
+local function othersOf(hold, family, number)
 if hold.hasNoFamily then return 0, 0 end
-local family, _, number = familyOf(hold.owner)
-return family - 1, number - 1
+local _
+if not family then family, _, number = familyOf(hold.owner) end
+if hold.mode ~= 'read' then return family - 1, number - 1 end
+local equal = 0
+if number > 1 and leastMode ~= 'read' then
+for _, text in ipairs(redis.call('HVALS', KEYS[2])) do
+local _, owner, mode = string.match(text, '^(%S+)%s(%S+)%s(%S+)%s(%d+)%s(%d+)(.*)$')
+if owner == hold.owner and mode ~= 'read' then equal = equal + 1 end
+end
+end
+return family - 1, equal
 end
 local function listHolds(from, to, most)
 local ids, list = count > 0 and {onlyId, ends} or {}, {}
@@ -1172,7 +1200,7 @@ return {nowMs, held, waits}`,
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: 'ca0a84d44edd521cd501e175ce2f6228b332ed13',
+  sha1: '73f0e08a0cca6bf44069c289d6af3044548f1ec9',
   source: `local hold, tombstoneMs, announced, recordTtlMs = ARGV[1], ARGV[2], ARGV[4], nil
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
@@ -1245,10 +1273,19 @@ if found[i] then sum, depth = sum + found[i], i - 1 end
 end
 return sum, depth, tonumber(found[#found] or 0), found[1]
 end
-local function othersOf(hold)
+local function othersOf(hold, family, number)
 if hold.hasNoFamily then return 0, 0 end
-local family, _, number = familyOf(hold.owner)
-return family - 1, number - 1
+local _
+if not family then family, _, number = familyOf(hold.owner) end
+if hold.mode ~= 'read' then return family - 1, number - 1 end
+local equal = 0
+if number > 1 and leastMode ~= 'read' then
+for _, text in ipairs(redis.call('HVALS', KEYS[2])) do
+local _, owner, mode = string.match(text, '^(%S+)%s(%S+)%s(%S+)%s(%d+)%s(%d+)(.*)$')
+if owner == hold.owner and mode ~= 'read' then equal = equal + 1 end
+end
+end
+return family - 1, equal
 end
 local function listHolds(from, to, most)
 local ids, list = count > 0 and {onlyId, ends} or {}, {}
@@ -1674,7 +1711,7 @@ return {'renewed', nowMs, endMs}`,
 
 export const transfer: RedisScript = {
   name: 'transfer',
-  sha1: '69e92bb29c12d6169f20a26e6392e69f66b205be',
+  sha1: 'aa150b578482d1da33ebca9918071792323ab941',
   source: `local process, owner, hold, mode, leaseMs, recordTtlMs, channels, before, tombstoneMs = unpack(ARGV)
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
@@ -1739,10 +1776,19 @@ if found[i] then sum, depth = sum + found[i], i - 1 end
 end
 return sum, depth, tonumber(found[#found] or 0), found[1]
 end
-local function othersOf(hold)
+local function othersOf(hold, family, number)
 if hold.hasNoFamily then return 0, 0 end
-local family, _, number = familyOf(hold.owner)
-return family - 1, number - 1
+local _
+if not family then family, _, number = familyOf(hold.owner) end
+if hold.mode ~= 'read' then return family - 1, number - 1 end
+local equal = 0
+if number > 1 and leastMode ~= 'read' then
+for _, text in ipairs(redis.call('HVALS', KEYS[2])) do
+local _, owner, mode = string.match(text, '^(%S+)%s(%S+)%s(%S+)%s(%d+)%s(%d+)(.*)$')
+if owner == hold.owner and mode ~= 'read' then equal = equal + 1 end
+end
+end
+return family - 1, equal
 end
 local function listHolds(from, to, most)
 local ids, list = count > 0 and {onlyId, ends} or {}, {}

@@ -34,15 +34,19 @@ async function pairOf(
 }
 
 /** A service whose requests note that they are there, and go on when the test says so. */
-async function slowService(start: StartService, bareTraceId: 'owner' | 'branch') {
+async function slowService(start: StartService, bareTraceId: 'owner' | 'branch', mode: 'read' | 'write' = 'write') {
   const go = gate();
   const entered: boolean[] = [];
   const service = await start({ bareTraceId }, (app, stage) => {
     stage.locks.on('waiting', () => stage.note('waits'));
     stage.locks.on('entered', ({ isOverlap }) => void entered.push(isOverlap));
-    app.route('/x', lockOn('k'), async (call) => {
+    app.route('/x', lockOn('k', { mode }), async (call) => {
       stage.note('in');
       await go;
+      call.send({});
+    });
+    app.route('/w', async (call) => {
+      await lock.acquire('k');
       call.send({});
     });
   });
@@ -108,6 +112,18 @@ describeServices('Two holds under one bare trace id', (start) => {
     go.open();
     await Promise.all([first, ...others]);
     expect(entered).toEqual([true, true]);
+    expect(warnings().map(({ code }) => code)).toEqual(['LOCK_OVERLAP']);
+  });
+
+  it('Readers that hold a key at once under one trace id are not said to overlap, but a writer that joins them', async () => {
+    const { go, service, entered, call } = await slowService(start, 'owner', 'read');
+    const readers = [call(), call()];
+    await service.until('in', 2);
+    expect(warnings()).toEqual([]);
+    await called(service, '/w', { 'X-Trace-Id': 'labelled' });
+    go.open();
+    await Promise.all(readers);
+    expect(entered).toEqual([false, true]);
     expect(warnings().map(({ code }) => code)).toEqual(['LOCK_OVERLAP']);
   });
 

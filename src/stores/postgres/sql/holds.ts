@@ -40,12 +40,15 @@ BEGIN
   RETURN (SELECT count(*) FROM holds WHERE lock_id = l.id AND owner = ANY (ancestors_of(the_owner)));
 END $$;
 
--- How many other holds the family of a holder has, and how many of these its owner has.
-CREATE OR REPLACE FUNCTION {schema}.beside(l {schema}.locks, the_owner text) RETURNS bigint[] LANGUAGE plpgsql AS $$
+-- How many other holds the family of a hold has, and how many of these its owner has, of which a reader counts no readers.
+CREATE OR REPLACE FUNCTION {schema}.beside(l {schema}.locks, the_owner text, the_mode text) RETURNS bigint[] LANGUAGE plpgsql AS $$
 BEGIN
   IF l.holds = 1 THEN RETURN '{0,0}'; END IF;
   RETURN (
-    SELECT ARRAY[count(*) - 1, count(*) FILTER (WHERE owner = the_owner) - 1]
+    SELECT ARRAY[
+      count(*) - 1,
+      count(*) FILTER (WHERE owner = the_owner AND (mode <> 'read' OR the_mode <> 'read')) - (the_mode <> 'read')::integer
+    ]
     FROM holds WHERE lock_id = l.id AND owner = ANY (ancestors_of(the_owner))
   );
 END $$;

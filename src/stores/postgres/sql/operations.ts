@@ -106,7 +106,7 @@ BEGIN
   IF h.hold_id IS NOT NULL THEN
     answer := 'granted';
     rest := jsonb_build_array(l.fence, h.ends_ms, h.is_claim)
-      || CASE WHEN family > 1 THEN to_jsonb(beside(l, the_owner)) ELSE '[0, 0]' END;
+      || CASE WHEN family > 1 THEN to_jsonb(beside(l, the_owner, the_mode)) ELSE '[0, 0]' END;
   END IF;
   IF l.claims > 0 THEN claims := claims_of(l, caller, the_hold, is_poll, taken); END IF;
   reply := jsonb_build_array(answer, now_ms, claims, told) || rest;

@@ -191,7 +191,7 @@ BEGIN
   FOR h IN
     SELECT * FROM holds WHERE lock_id = l.id AND hold_id = ANY (taken) AND process IS DISTINCT FROM caller ORDER BY nr
   LOOP
-    beside := beside(l, h.owner);
+    beside := beside(l, h.owner, h.mode);
     told := told || tell(h.process, format('granted %s %s %s %s %s', h.hold_id, l.fence, h.ends_ms, beside[1], beside[2]));
   END LOOP;
   RETURN told;
@@ -204,8 +204,8 @@ RETURNS jsonb LANGUAGE plpgsql AS $$
 BEGIN
   IF l.claims = 0 OR NOT (is_poll OR cardinality(taken) > 0) THEN RETURN '[]'; END IF;
   RETURN (
-    SELECT coalesce(jsonb_agg(jsonb_build_array(hold_id, l.fence, ends_ms) || to_jsonb(beside(l, owner)) ORDER BY nr), '[]') FROM (
-      SELECT hold_id, owner, ends_ms, nr FROM holds
+    SELECT coalesce(jsonb_agg(jsonb_build_array(hold_id, l.fence, ends_ms) || to_jsonb(beside(l, owner, mode)) ORDER BY nr), '[]') FROM (
+      SELECT hold_id, owner, mode, ends_ms, nr FROM holds
       WHERE lock_id = l.id AND is_claim AND process = caller AND hold_id <> but_hold AND (is_poll OR hold_id = ANY (taken))
       ORDER BY hold_id = ANY (taken) DESC, ends_ms, nr LIMIT 64 + cardinality(taken)
     ) AS named

@@ -5,7 +5,7 @@
 -- ARGV[8] the least fence that a hold may get if it is the only one, or none, or 0
 -- ARGV[9] the newest waiter of the process, or none
 -- Returns
---   {'granted', now, fence, end, 1 if it is a claim, how many other holds its family has, how many of these its owner has, …} |
+--   {'granted', now, fence, end, 1 if it is a claim, the two numbers of `othersOf`, …} |
 --   {'queued', now, free at, how many are before it, 1 if it was not known, 1 if the newest is not there, …} |
 --   {'refused' | 'full' | 'conflict', now, free at, how many wait, 1, the same as for queued, …} | {'cancelled', now};
 --   … the claims that the end of parts/hand-off.lua appends;
@@ -86,7 +86,8 @@ if family > 0 or count == 0 or limitOf(leastMode) > 1 or queued == 'front' then
       local untilMs = ends
       --@include parts/lock keep
     end
-    reply = {'granted', nowMs, fence, endOf(hold), string.find(isHeld, ' claim$') and 1 or 0, family - 1, number - 1}
+    local isClaim = string.find(isHeld, ' claim$') and 1 or 0
+    reply = {'granted', nowMs, fence, endOf(hold), isClaim, othersOf({owner = owner, mode = mode}, family, number)}
   elseif admits(owner, mode, family) and (family > 0 or not isBlocked) then
     if isWaiting then dequeue(hold, fields, said) end
     if count > 0 then
@@ -104,7 +105,7 @@ if family > 0 or count == 0 or limitOf(leastMode) > 1 or queued == 'front' then
       tellGranted(told + 1)
       if #granted > told then family, depth, number = familyOf(owner) end
     end
-    reply = {'granted', nowMs, fence, endMs, 0, family - 1, number - 1}
+    reply = {'granted', nowMs, fence, endMs, 0, othersOf({owner = owner, mode = mode}, family, number)}
   end
 end
 

@@ -190,7 +190,7 @@ function describeOneFence({ stage, describe, it, expect }: Contract): void {
   });
 }
 
-function describeOtherHolds({ stage, describe, it, itQueues, expect }: Contract): void {
+function describeOtherHolds({ stage, harness, describe, it, itQueues, expect }: Contract): void {
   describe('C22 A grant has the number of its owner’s other holds', () => {
     it('A grant counts the owner’s other holds over all processes, and the same at each repeat', async () => {
       const lines = [1, 2, 3].map(() => stage.deafProcess().line('owner'));
@@ -207,6 +207,44 @@ function describeOtherHolds({ stage, describe, it, itQueues, expect }: Contract)
       if (stage.store.capabilities.modes) await process.reader().hold();
       expect(await process.reader().ask()).toMatchObject(beside(0, 0));
     });
+
+    if (!harness.lacks?.includes('modes')) {
+      it('A reader does not count the owner’s other readers as equals, but its writer and those that it enters', async () => {
+        const [one, two] = [stage.deafProcess(), stage.deafProcess()];
+        const reader = one.reader('T/-');
+        expect(await reader.ask()).toMatchObject(beside(0, 0));
+        expect(await two.reader('T/-').ask()).toMatchObject(beside(1, 0));
+        const other = one.line('U/-', { id: 'other' });
+        expect(await other.ask()).toMatchObject(beside(0, 0));
+        expect(await two.reader('U/-', { id: 'other' }).ask()).toMatchObject(beside(1, 1));
+        expect(await one.reader('U/-', { id: 'other' }).ask()).toMatchObject(beside(2, 1));
+        // To write, each of them is in the way.
+        expect(await other.ask()).toMatchObject(beside(2, 2));
+      });
+
+      it('A reader beneath the writer of an ancestor does not count the other readers beneath it as equals', async () => {
+        const process = stage.deafProcess();
+        await process.line('T').hold();
+        expect(await process.reader('T/-').ask()).toMatchObject(beside(1, 0));
+        expect(await process.reader('T/-').ask()).toMatchObject(beside(2, 0));
+        expect(await process.line('T/-').ask()).toMatchObject(beside(3, 2));
+        expect(await process.reader('T/-').ask()).toMatchObject(beside(4, 1));
+      });
+
+      itQueues('Readers of one owner that are granted together do not count each other as equals', async () => {
+        const [one, two] = [await stage.process(), await stage.process()];
+        const holder = stage.deafProcess().line();
+        await holder.hold();
+        const told = [await one.reader('owner').wait(), await one.reader('owner').wait()];
+        const named = [await two.reader('owner').wait(), await two.reader('owner').wait()];
+        await holder.release();
+        for (const line of told) expect({ grant: await one.granted(line) }).toMatchObject(beside(3, 0));
+        expect(await named[0]!.ask()).toMatchObject({
+          ...beside(3, 0),
+          claims: [{ holdId: named[1]!.request.holdId, ...beside(3, 0).grant }],
+        });
+      });
+    }
 
     itQueues('Waiters of one owner that are granted together are counted for each other in the stream', async () => {
       const [one, two] = [await stage.process(), await stage.process()];
@@ -244,7 +282,7 @@ function describeOtherHolds({ stage, describe, it, itQueues, expect }: Contract)
   });
 }
 
-/** A grant with these numbers of other holds of its family, and of its owner. */
+/** A grant with these numbers of other holds of its family, and of those of its owner that exclude it. */
 function beside(otherHolds: number, equalHolds: number) {
   return { grant: { otherHolds, equalHolds } };
 }

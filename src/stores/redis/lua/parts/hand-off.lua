@@ -169,7 +169,7 @@ if goesOn and nextWaiter and nextWaiter ~= true then tell(nextWaiter.process, 'n
 
 --@section claims
 -- Appends claims of the calling process to `reply`: those that this call made, and of a poll the other open ones that lapse
--- first; hold, fence and end of each, how many other holds its family has, and how many of these its owner has.
+-- first; hold, fence and end of each, and the two numbers of `othersOf`.
 local function append(claim)
   for _, each in ipairs({claim.id, fence, claim.endMs, othersOf(claim)}) do reply[#reply + 1] = each end
 end

@@ -73,11 +73,21 @@ local function familyOf(owner, id)
   return sum, depth, tonumber(found[#found] or 0), found[1]
 end
 
--- How many other holds the family of a holder has, and how many of these its owner has.
-local function othersOf(hold)
+-- How many other holds the family of a hold has, and how many of these its owner has, of which a reader counts no readers. `family`
+-- and `number` are what `familyOf` returned, if it was called.
+local function othersOf(hold, family, number)
   if hold.hasNoFamily then return 0, 0 end
-  local family, _, number = familyOf(hold.owner)
-  return family - 1, number - 1
+  local _
+  if not family then family, _, number = familyOf(hold.owner) end
+  if hold.mode ~= 'read' then return family - 1, number - 1 end
+  local equal = 0
+  if number > 1 and leastMode ~= 'read' then
+    for _, text in ipairs(redis.call('HVALS', HOLDS_KEY)) do
+      local _, owner, mode = string.match(text, HOLD_PATTERN)
+      if owner == hold.owner and mode ~= 'read' then equal = equal + 1 end
+    end
+  end
+  return family - 1, equal
 end
 
 -- Returns the holds whose leases end in a time, in the order in which they were granted; of very many, those that end first. The
