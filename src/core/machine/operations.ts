@@ -113,6 +113,8 @@ export function transfer(
     } else {
       hold = lock.grant(to, nowMs + leaseMs, false, host);
     }
+    // Of permits there may be one owner less now.
+    handOff(lock, host);
     sendGrants(host, lock, lock.handOffWithin(to.owner, host));
   }
   return { status: 'granted', grant: lock.asGrant(hold), nowMs };

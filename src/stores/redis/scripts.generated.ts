@@ -3,7 +3,7 @@ import type { RedisScript } from './scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: '101a3c5231a494e7dade75c9bf52c5d8e2f504df',
+  sha1: 'db9a9738f255087fbb9f0744af0d460af8f234e0',
   source: `local process, owner, hold, mode, recordTtlMs, minFence = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[6], tonumber(ARGV[8] or 0)
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
@@ -125,7 +125,7 @@ table.sort(list, function(a, b) return a.nr < b.nr end)
 return list
 end
 local isCluster = string.find(channels, '{', 1, true)
-local granted, taken, isDequeued, handsOff = {}, {}, false, true
+local granted, taken, isDequeued = {}, {}, false
 local tellGranted, handOffWithin
 local function readWaiter(id)
 local text = redis.call('HGET', KEYS[5], 'w:' .. id) or '- - write 0 0 0'
@@ -383,8 +383,8 @@ at, seen = at + 1, seen + 1
 end
 if passed == 0 then dropQueue() end
 end
-local mayHandOff = handsOff and (count == 0 or limitOf(leastMode) > 1)
-if handsOff and not mayHandOff and queued == 'front' then
+local mayHandOff = count == 0 or limitOf(leastMode) > 1
+if not mayHandOff and queued == 'front' then
 local id, place = unpack(redis.call('ZRANGE', KEYS[4], '0', '0', 'WITHSCORES'))
 local waiter = id and readWaiter(id)
 mayHandOff = id and tonumber(place) < tonumber(placeOf(waiter.sinceUs, waiter.priority, 0))
@@ -623,7 +623,7 @@ return {}`,
 
 export const forceRelease: RedisScript = {
   name: 'force-release',
-  sha1: 'bb4958c0e56143371ef38b715774093d628f1bed',
+  sha1: '53ee71d01abc1e8116ecc6928316d19bee26180a',
   source: `local recordTtlMs, channels, process, hold = ARGV[2], ARGV[3], '', ''
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
@@ -715,7 +715,7 @@ table.sort(list, function(a, b) return a.nr < b.nr end)
 return list
 end
 local isCluster = string.find(channels, '{', 1, true)
-local granted, taken, isDequeued, handsOff = {}, {}, false, true
+local granted, taken, isDequeued = {}, {}, false
 local tellGranted, handOffWithin
 local function readWaiter(id)
 local text = redis.call('HGET', KEYS[5], 'w:' .. id) or '- - write 0 0 0'
@@ -946,8 +946,8 @@ at, seen = at + 1, seen + 1
 end
 if passed == 0 then dropQueue() end
 end
-local mayHandOff = handsOff and (count == 0 or limitOf(leastMode) > 1)
-if handsOff and not mayHandOff and queued == 'front' then
+local mayHandOff = count == 0 or limitOf(leastMode) > 1
+if not mayHandOff and queued == 'front' then
 local id, place = unpack(redis.call('ZRANGE', KEYS[4], '0', '0', 'WITHSCORES'))
 local waiter = id and readWaiter(id)
 mayHandOff = id and tonumber(place) < tonumber(placeOf(waiter.sinceUs, waiter.priority, 0))
@@ -1046,7 +1046,7 @@ return done(1)`,
 
 export const inspect: RedisScript = {
   name: 'inspect',
-  sha1: 'f27749757ff57b0d0571a5118c1004df5ded0347',
+  sha1: '865deb5621e2e0fc57118b2af76c5865dadf75de',
   source: `local channels = ''
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
@@ -1138,7 +1138,7 @@ table.sort(list, function(a, b) return a.nr < b.nr end)
 return list
 end
 local isCluster = string.find(channels, '{', 1, true)
-local granted, taken, isDequeued, handsOff = {}, {}, false, true
+local granted, taken, isDequeued = {}, {}, false
 local tellGranted, handOffWithin
 local function readWaiter(id)
 local text = redis.call('HGET', KEYS[5], 'w:' .. id) or '- - write 0 0 0'
@@ -1200,7 +1200,7 @@ return {nowMs, held, waits}`,
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: '73f0e08a0cca6bf44069c289d6af3044548f1ec9',
+  sha1: '11b90e93cffee9722b38bad764c2261e36a01d96',
   source: `local hold, tombstoneMs, announced, recordTtlMs = ARGV[1], ARGV[2], ARGV[4], nil
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
@@ -1300,7 +1300,7 @@ table.sort(list, function(a, b) return a.nr < b.nr end)
 return list
 end
 local isCluster = string.find(channels, '{', 1, true)
-local granted, taken, isDequeued, handsOff = {}, {}, false, true
+local granted, taken, isDequeued = {}, {}, false
 local tellGranted, handOffWithin
 local function readWaiter(id)
 local text = redis.call('HGET', KEYS[5], 'w:' .. id) or '- - write 0 0 0'
@@ -1476,8 +1476,8 @@ at, seen = at + 1, seen + 1
 end
 if passed == 0 then dropQueue() end
 end
-local mayHandOff = handsOff and (count == 0 or limitOf(leastMode) > 1)
-if handsOff and not mayHandOff and queued == 'front' then
+local mayHandOff = count == 0 or limitOf(leastMode) > 1
+if not mayHandOff and queued == 'front' then
 local id, place = unpack(redis.call('ZRANGE', KEYS[4], '0', '0', 'WITHSCORES'))
 local waiter = id and readWaiter(id)
 mayHandOff = id and tonumber(place) < tonumber(placeOf(waiter.sinceUs, waiter.priority, 0))
@@ -1711,7 +1711,7 @@ return {'renewed', nowMs, endMs}`,
 
 export const transfer: RedisScript = {
   name: 'transfer',
-  sha1: 'aa150b578482d1da33ebca9918071792323ab941',
+  sha1: 'aa72353b2418be6c1bbb07a7e6324c4850bd2cc0',
   source: `local process, owner, hold, mode, leaseMs, recordTtlMs, channels, before, tombstoneMs = unpack(ARGV)
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
@@ -1803,7 +1803,7 @@ table.sort(list, function(a, b) return a.nr < b.nr end)
 return list
 end
 local isCluster = string.find(channels, '{', 1, true)
-local granted, taken, isDequeued, handsOff = {}, {}, false, true
+local granted, taken, isDequeued = {}, {}, false
 local tellGranted, handOffWithin
 local function readWaiter(id)
 local text = redis.call('HGET', KEYS[5], 'w:' .. id) or '- - write 0 0 0'
@@ -2033,8 +2033,8 @@ local keepMs = math.max(untilMs, math.ceil((fence or 0) / 1000), buriedUntilMs o
 redis.call('PEXPIRE', KEYS[1], keepMs)
 end
 end
-handsOff = false
 if queued then
+process = nil
 local function tell(name, message)
 local heard = isCluster and tonumber(redis.pcall('SPUBLISH', KEYS[1] .. ':' .. name, message))
 if not heard or heard == 0 then redis.call('PUBLISH', channels .. name, message) end
@@ -2092,8 +2092,8 @@ at, seen = at + 1, seen + 1
 end
 if passed == 0 then dropQueue() end
 end
-local mayHandOff = handsOff and (count == 0 or limitOf(leastMode) > 1)
-if handsOff and not mayHandOff and queued == 'front' then
+local mayHandOff = count == 0 or limitOf(leastMode) > 1
+if not mayHandOff and queued == 'front' then
 local id, place = unpack(redis.call('ZRANGE', KEYS[4], '0', '0', 'WITHSCORES'))
 local waiter = id and readWaiter(id)
 mayHandOff = id and tonumber(place) < tonumber(placeOf(waiter.sinceUs, waiter.priority, 0))
@@ -2186,7 +2186,6 @@ claim(nextWaiter, family, number)
 end
 if goesOn and nextWaiter and nextWaiter ~= true then tell(nextWaiter.process, 'next ' .. nextWaiter.id) end
 handOffWithin(owner)
-process = nil
 tellGranted(1)
 end
 return done({'granted', nowMs, fence, endMs})`,

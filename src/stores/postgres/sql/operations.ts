@@ -256,10 +256,13 @@ BEGIN
     l, the_owner, the_hold, caller, op->>'mode', (op->>'permits')::integer, end_ms, false, family_of(l, the_owner), now_us, 0,
     CASE WHEN is_inherited THEN h.fence END
   );
+  -- Of permits there may be one owner less now. The reply has no claims: the calling process is notified, too.
+  done := hand_off(l, NULL, now_us);
+  l := done.l;
+  told := done.told;
   done := hand_off_within(l, the_owner, now_us);
   l := done.l;
-  -- The reply has no claims: the calling process is notified, too.
-  told := tell_grants(l, NULL, done.taken);
+  told := told || tell_grants(l, NULL, done.taken);
   reply := jsonb_build_array('granted', now_ms, '[]'::jsonb, told, l.fence, end_ms);
 END $$;
 

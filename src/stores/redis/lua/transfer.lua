@@ -47,13 +47,12 @@ do
   local hold, status = before, 'released'
   --@include parts/change bury
 end
-handsOff = false
 if queued then
+  -- The reply has no claims: the calling process gets a message, too.
+  process = nil
   --@include parts/hand-off
   --@include parts/hand-off more
   handOffWithin(owner)
-  -- The reply has no claims: the calling process gets a message, too.
-  process = nil
   tellGranted(1)
 end
 return done({'granted', nowMs, fence, endMs})

@@ -75,8 +75,8 @@ local function nextLive()
 end
 
 -- A holder with the limit 1 admits only its descendants, which are in front. The lock shows only that there may be some.
-local mayHandOff = handsOff and (count == 0 or limitOf(leastMode) > 1)
-if handsOff and not mayHandOff and queued == 'front' then
+local mayHandOff = count == 0 or limitOf(leastMode) > 1
+if not mayHandOff and queued == 'front' then
   local id, place = unpack(redis.call('ZRANGE', QUEUE_KEY, '0', '0', 'WITHSCORES'))
   local waiter = id and readWaiter(id)
   mayHandOff = id and tonumber(place) < tonumber(placeOf(waiter.sinceUs, waiter.priority, 0))

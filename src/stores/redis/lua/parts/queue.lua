@@ -1,8 +1,8 @@
 -- The waiters, as core/machine/queue.ts has them. Needs `channels`; with a brace in them this is a cluster, in which a process
 -- may also listen to '<lock>:<process>', in the lock's own slot.
 local isCluster = string.find(channels, '{', 1, true)
--- The claims that this call makes, and their holds; whether it removed waiters; without `handsOff` it grants within an owner only.
-local granted, taken, isDequeued, handsOff = {}, {}, false, true
+-- The claims that this call makes, and their holds; whether it removed waiters.
+local granted, taken, isDequeued = {}, {}, false
 -- Functions of parts/hand-off.lua.
 local tellGranted, handOffWithin
 

@@ -2,7 +2,7 @@ import { shortMs } from '../../harness.ts';
 import { type Contract, holdIds } from '../../stage.ts';
 
 /** C30: how many owners hold a key. */
-export function describePermits({ harness, stage, describe, it, expect }: Contract): void {
+export function describePermits({ harness, stage, describe, it, itQueues, expect }: Contract): void {
   describe('C30 So many owners hold a key as it has permits', () => {
     it('Owners of any process are granted until no permit is left, and the next one is refused', async () => {
       const lines = [1, 2, 3].map(() => stage.deafProcess().permit(3));
@@ -68,6 +68,18 @@ export function describePermits({ harness, stage, describe, it, expect }: Contra
       expect(reply.status === 'granted' && reply.grant.fence).toBeGreaterThan(fence);
       expect(await process.permit(2).status({ queue: false })).toBe('refused');
       expect((await stage.order()).holds.sort()).toEqual(holdIds([beside, to]).sort());
+    });
+
+    itQueues('A permit that passes to an owner that has one leaves one for the first waiter, at once', async () => {
+      if (harness.lacks?.includes('transfer')) return;
+      const process = await stage.process();
+      const [from, beside, to] = [process.permit(2), process.permit(2, 'owner'), process.permit(2, 'owner')];
+      await from.hold();
+      await beside.hold();
+      const waiters = [await process.permit(2).wait(), await process.permit(2).wait()] as const;
+      expect((await from.transfer(to)).status).toBe('granted');
+      expect((await process.granted(waiters[0])).holdId).toBe(waiters[0].holdId);
+      expect((await stage.order()).waiters).toEqual([waiters[1].holdId]);
     });
 
     it('A permit does not pass to another owner if its owner has other holds: there might be too few permits', async () => {
