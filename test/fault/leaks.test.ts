@@ -21,12 +21,7 @@ describe('Leaks', () => {
     expect(listenersAfter).toEqual(listenersBefore);
     // It is not told to end: nothing keeps it alive.
     expect(await script.exited).toMatchObject({ code: 0, stderr: '' });
-    await until(
-      async () =>
-        String(await redis.client.client('LIST'))
-          .trim()
-          .split('\n').length === 1,
-    );
+    await until(async () => (await redis.connections()).length === 0);
     expect(await redis.client.keys('*')).toEqual(['reenlock:{key}:lock']);
     const { holds, waiters } = await redis.store.inspect('key');
     expect([holds, waiters]).toEqual([[], []]);

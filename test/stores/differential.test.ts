@@ -478,7 +478,6 @@ describe('MemoryStore and RedisStore', () => {
       // So that the channel's connection stays open from run to run.
       await stage.process();
       await expectAsInMemory(stage.store, redisClock(client), cast, found);
-      client.disconnect();
     },
     timeoutMs,
   );

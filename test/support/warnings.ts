@@ -14,15 +14,19 @@ export interface Warning {
  */
 export function recordWarnings(): () => readonly Warning[] {
   const warnings: Warning[] = [];
+  let emit: jest.SpyInstance;
   beforeEach(() => {
     warnings.length = 0;
     processState().warned.clear();
-    jest.spyOn(process, 'emitWarning').mockImplementation(((message: string, options: Omit<Warning, 'message'>) => {
+    emit = jest.spyOn(process, 'emitWarning').mockImplementation(((
+      message: string,
+      options: Omit<Warning, 'message'>,
+    ) => {
       warnings.push({ message, code: options.code, detail: options.detail });
     }) as typeof process.emitWarning);
   });
   afterEach(() => {
-    jest.mocked(process.emitWarning).mockRestore();
+    emit.mockRestore();
   });
   return () => warnings;
 }

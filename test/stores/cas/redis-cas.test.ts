@@ -24,7 +24,6 @@ describe('RedisCas', () => {
   });
   afterEach(() => {
     adapter.close();
-    client.disconnect();
   });
 
   /** The adapter's transactions stop between the comparison and the write, and `meanwhile` happens. */
@@ -47,10 +46,7 @@ describe('RedisCas', () => {
     });
   }
 
-  async function connections(): Promise<number> {
-    const list = (await stage.client.client('LIST')) as string;
-    return list.trim().split('\n').length;
-  }
+  const connections = async () => (await stage.connections()).length;
 
   it.each(['replace', 'remove'] as const)(
     '%s changes nothing if the text changes after the comparison',
@@ -142,10 +138,8 @@ describe('RedisCas', () => {
   });
 
   it('A write that the server refuses was not applied, and one whose reply is lost may have been', async () => {
-    await stage.client.call('ACL', 'SETUSER', 'reader', 'reset', 'on', 'nopass', '~*', '+@all', '-set', '-del');
-    const reader = stage.connect({ username: 'reader', password: 'any' });
     await stage.client.set('k', 'one');
-    const refused = new RedisCas({ client: reader });
+    const refused = new RedisCas({ client: await stage.connectAs('reader', '-set', '-del') });
     for (const call of [
       refused.create('new', 'text', ttlMs),
       refused.replace('k', 'one', 'two', ttlMs),
@@ -156,7 +150,6 @@ describe('RedisCas', () => {
         cause: { message: expect.stringMatching('^NOPERM ') },
       });
     refused.close();
-    reader.disconnect();
     interrupt(() => stage.client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes'));
     await expect(adapter.replace('k', 'one', 'two', ttlMs)).rejects.toMatchObject({ outcome: 'unknown' });
   });
@@ -169,11 +162,9 @@ describe('RedisCas', () => {
       await stage.client.call('ACL', 'SETUSER', 'writer', 'reset', 'on', 'nopass', '~*', '+@all');
       const patient = { maxRetriesPerRequest: null, retryStrategy: () => 20 };
       far = stage.connect({ port: proxy.port, username: 'writer', password: 'any', ...patient });
-      far.on('error', () => {});
       await far.ping();
     });
     afterEach(async () => {
-      far.disconnect();
       await proxy.stop();
     });
 
@@ -246,7 +237,6 @@ describe('RedisCas', () => {
     await Promise.allSettled(calls);
     await stage.client.set('k', 'four');
     expect(await adapter.replace('k', 'four', 'five', ttlMs)).toBe(true);
-    jest.restoreAllMocks();
   });
 
   it('RedisCas warns of a server that may evict records', async () => {
@@ -280,7 +270,6 @@ describe('RedisCas', () => {
     await expect(limited.eval('return 1', 0)).rejects.toThrow(/NOPERM/);
     await expect(limited.get('another')).rejects.toThrow(/NOPERM/);
     own.close();
-    limited.disconnect();
   });
 
   it.each([undefined, {}, { client: null }, { client: { get() {} } }])('RedisCas refuses the options %j', (options) => {

@@ -105,7 +105,6 @@ describe('Releases that the server remembers', () => {
     expect(proxy.lost).toBe(1);
     const [command = '', ...args] = acquire;
     expect(await stage.client.call(command, ...args)).toContain('cancelled');
-    client.disconnect();
     await proxy.stop();
   });
 

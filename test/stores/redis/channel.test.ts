@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { inspect } from 'node:util';
 import { Redis } from 'ioredis';
-import { LockStoreError } from '../../../src/core/model/errors/failures.ts';
 import { RedisChannel } from '../../../src/stores/redis/channel.ts';
 import { driverOf } from '../../../src/stores/redis/drivers/driver-of.ts';
 import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
@@ -16,13 +15,27 @@ import { until } from '../../support/until.ts';
 describe('The channel of RedisStore', () => {
   const stage = useRedis();
 
-  /** The connections that the server has, but for the application's own. */
-  async function connections(): Promise<string[]> {
-    const own = await stage.client.client('ID');
-    const list = String(await stage.client.client('LIST'))
-      .trim()
-      .split('\n');
-    return list.filter((line) => !line.startsWith(`id=${own} `));
+  const connections = () => stage.connections();
+  const isGone = () => until(async () => (await connections()).length === 0);
+  afterEach(isGone);
+
+  /** A channel of a client, on a clock that the test moves, with one subscription in force. */
+  async function open(client: Redis = stage.connect()) {
+    const [clock, stream] = [new ManualClock(), new Stream()];
+    const duplicate = jest.spyOn(client, 'duplicate');
+    const channel = new RedisChannel(driverOf(client), 'grants:', clock);
+    const end = await channel.subscribe('process', stream.listen);
+    await stream.next('resubscribed');
+    const connection = () => duplicate.mock.results[0]?.value as Redis;
+    /** All that the channel has sent before is answered: pings, too. */
+    const answered = async () => (await channel.subscribe('another', () => {}))();
+    /** Another subscription, up to the end of its time. */
+    const late = async () => {
+      const asked = channel.subscribe('second', () => {}).catch((reason: unknown) => reason);
+      await clock.advance(2_000);
+      expect(await asked).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'unknown' });
+    };
+    return { answered, channel, clock, connection, end, late, stream };
   }
 
   const name = () => `process-${randomUUID()}`;
@@ -63,7 +76,7 @@ describe('The channel of RedisStore', () => {
         expect(stream.messages.filter(({ kind }) => kind === 'fault')).toEqual([]);
         for (const end of ends) await end();
         client.disconnect();
-        await until(async () => (await connections()).length === 0);
+        await isGone();
       }
     },
   );
@@ -74,8 +87,6 @@ describe('The channel of RedisStore', () => {
     const list = await connections();
     expect(list.filter((line) => / sub=1 /.test(line))).toEqual([expect.stringMatching(/ db=0 /)]);
     await end();
-    client.disconnect();
-    await until(async () => (await connections()).length === 0);
   });
 
   it('The connection closes with the last subscription, and a new subscription opens another', async () => {
@@ -83,7 +94,7 @@ describe('The channel of RedisStore', () => {
     await one.leave();
     await until(async () => / sub=1 /.test((await connections()).join()));
     await two.leave();
-    await until(async () => (await connections()).length === 0);
+    await isGone();
     const holder = two.line();
     await holder.hold();
     await one.listen();
@@ -91,7 +102,6 @@ describe('The channel of RedisStore', () => {
     await holder.release();
     expect(await one.granted(waiter)).toMatchObject({ isClaim: true });
     await one.leave();
-    await until(async () => (await connections()).length === 0);
   });
 
   it('The channel reports free keys only as long as a process asks for it', async () => {
@@ -103,7 +113,6 @@ describe('The channel of RedisStore', () => {
     await two.leave();
     await until(async () => / sub=1 /.test((await connections()).join()));
     await other.leave();
-    await until(async () => (await connections()).length === 0);
   });
 
   it('The channel reports free keys on a connection that was there before, and again on the next one', async () => {
@@ -165,7 +174,6 @@ describe('The channel of RedisStore', () => {
     client.options.password = 'third';
     await stream.next('resubscribed');
     await unsubscribe();
-    client.disconnect();
     await stage.client.call('ACL', 'DELUSER', 'locks');
   });
 
@@ -192,20 +200,16 @@ describe('The channel of RedisStore', () => {
   ])(
     'notices a connection that is $name: a ping is not answered in time, and it connects anew',
     async ({ options }) => {
-      const clock = new ManualClock();
       const client = stage.connect(options);
       await client.ping();
       const [own] = await connections();
-      const others = async () => (await connections()).filter((line) => idOf(line) !== idOf(own!));
-      const channel = new RedisChannel(driverOf(client), 'grants:', clock);
-      const stream = new Stream();
-      const unsubscribe = await channel.subscribe('process', stream.listen);
-      await stream.next('resubscribed');
+      const other = async () => (await connections()).map(idOf).filter((id) => id !== idOf(own!));
+      const { answered, clock, end, stream } = await open(client);
       await clock.advance(5_000);
-      // The ping is answered before this is: nothing is left of its deadline.
-      await (await channel.subscribe('another', () => {}))();
+      // Nothing is left of the deadline of the ping.
+      await answered();
       expect(clock.timerCount).toBe(1);
-      const [before] = await others();
+      const before = await other();
       stage.server.pause();
       await clock.advance(5_000);
       // What the client would give up is given up by now.
@@ -213,13 +217,11 @@ describe('The channel of RedisStore', () => {
       await clock.advance(2_000);
       stage.server.resume();
       await stream.next('resubscribed');
-      await until(async () => (await others()).length === 1);
-      expect(idOf((await others())[0]!)).not.toBe(idOf(before!));
+      await until(async () => (await other()).length === 1);
+      expect(await other()).not.toEqual(before);
       await until(() => clock.timerCount === 1);
-      await unsubscribe();
+      await end();
       await until(() => clock.timerCount === 0);
-      client.disconnect();
-      await until(async () => (await connections()).length === 0);
     },
   );
 
@@ -228,105 +230,69 @@ describe('The channel of RedisStore', () => {
   }
 
   it('The channel leaves neither a connection nor a timer when it ends while a ping is on its way', async () => {
-    const clock = new ManualClock();
-    const client = stage.connect();
-    const duplicate = jest.spyOn(client, 'duplicate');
-    const channel = new RedisChannel(driverOf(client), 'grants:', clock);
-    const unsubscribe = await channel.subscribe('process', () => {});
-    const closed = once(duplicate.mock.results[0]?.value as Redis, 'end');
+    const { clock, connection, end } = await open();
+    const closed = once(connection(), 'end');
     stage.server.pause();
     await clock.advance(5_000);
-    await unsubscribe();
+    await end();
     stage.server.resume();
     await closed;
     await clock.settle();
     expect(clock.timerCount).toBe(0);
-    client.disconnect();
-    await until(async () => (await connections()).length === 0);
   });
 
   it('The channel stays on a connection whose pings are refused: that is a reply', async () => {
-    await stage.client.call('ACL', 'SETUSER', 'silent', 'reset', 'on', 'nopass', '~*', '&*', '+@all', '-ping');
-    const client = stage.connect({ username: 'silent', password: 'any' });
-    const clock = new ManualClock();
-    const channel = new RedisChannel(driverOf(client), 'grants:', clock);
-    const stream = new Stream();
-    const end = await channel.subscribe('process', stream.listen);
-    await stream.next('resubscribed');
+    const { answered, clock, end, stream } = await open(await stage.connectAs('silent', '-ping'));
     await clock.advance(5_000);
-    // Answered after the ping.
-    await (await channel.subscribe('another', () => {}))();
+    await answered();
     expect(clock.timerCount).toBe(1);
     await clock.advance(2_000);
-    await (await channel.subscribe('another', () => {}))();
+    await answered();
     expect(stream.messages).toEqual([]);
     await end();
-    client.disconnect();
-    await until(async () => (await connections()).length === 0);
   });
 
   it.each(['reconnecting', 'connecting', 'connect', 'ready'])(
     'The channel ends for all at once, whatever becomes of its connection: it is `%s`',
     async (state) => {
-      const client = stage.connect();
-      const duplicate = jest.spyOn(client, 'duplicate');
-      const channel = new RedisChannel(driverOf(client), 'grants:', new ManualClock());
-      const ends = [await channel.subscribe('first', () => {}), await channel.subscribe('second', () => {})];
-      const connection = duplicate.mock.results[0]?.value as Redis;
-      const changed = once(connection, state);
-      connection.stream.destroy();
+      const { channel, connection, end } = await open();
+      const ends = [end, await channel.subscribe('second', () => {})];
+      const changed = once(connection(), state);
+      connection().stream.destroy();
       await changed;
-      await Promise.all(ends.map((end) => end()));
-      client.disconnect();
-      await until(async () => (await connections()).length === 0);
+      await Promise.all(ends.map((each) => each()));
     },
   );
 
   it('The channel leaves no rejection behind if it ends while it subscribes again', async () => {
-    const client = stage.connect({ db: 1 });
-    const duplicate = jest.spyOn(client, 'duplicate');
-    const channel = new RedisChannel(driverOf(client), 'grants:');
-    const stream = new Stream();
-    const end = await channel.subscribe('process', stream.listen);
-    await stream.next('resubscribed');
-    const connection = duplicate.mock.results[0]?.value as Redis;
-    const ready = once(connection, 'ready');
-    connection.stream.destroy();
+    const { connection, end } = await open(stage.connect({ db: 1 }));
+    const ready = once(connection(), 'ready');
+    connection().stream.destroy();
     await ready;
     const ended = end();
     // Before any answer: whatever awaits one is told that none will come.
-    connection.stream.destroy();
-    await Promise.all([ended, once(connection, 'end')]);
-    client.disconnect();
-    await until(async () => (await connections()).length === 0);
+    connection().stream.destroy();
+    await Promise.all([ended, once(connection(), 'end')]);
   });
 
   it('The channel reports the fault if it may not subscribe again, and tries instead of each ping', async () => {
-    const rights = ['reset', 'on', 'nopass', '~*', '+@all'];
-    await stage.client.call('ACL', 'SETUSER', 'guest', ...rights, '&grants:*');
-    const guest = stage.connect({ username: 'guest', password: 'any' });
-    const clock = new ManualClock();
-    const channel = new RedisChannel(driverOf(guest), 'grants:', clock);
-    const stream = new Stream();
-    const end = await channel.subscribe('process', stream.listen);
-    await stream.next('resubscribed');
+    const { answered, clock, end, stream } = await open(await stage.connectAs('guest', 'resetchannels', '&grants:*'));
+    const refusal = { error: { message: expect.stringContaining('NOPERM') } };
     // It ends the connections of those who are subscribed to what they may no longer hear.
     await stage.client.call('ACL', 'SETUSER', 'guest', 'resetchannels');
-    expect(await stream.next('fault')).toMatchObject({ error: { message: expect.stringContaining('NOPERM') } });
+    expect(await stream.next('fault')).toMatchObject(refusal);
     await clock.advance(5_000);
-    expect(await stream.next('fault')).toMatchObject({ error: { message: expect.stringContaining('NOPERM') } });
+    expect(await stream.next('fault')).toMatchObject(refusal);
     await stage.client.call('ACL', 'SETUSER', 'guest', '&grants:*');
     await clock.advance(5_000);
     await stream.next('resubscribed');
     expect(await stage.client.publish('grants:process', 'lost hold-1')).toBe(1);
     await stream.next('lost');
     await clock.advance(5_000);
-    await (await channel.subscribe('another', () => {}))();
+    await answered();
     expect(stream.messages).toEqual([]);
     await end();
     expect(clock.timerCount).toBe(0);
-    guest.disconnect();
-    await until(async () => (await connections()).length === 0);
   });
 
   it('A subscription that is not in force in time is a LockStoreError, and its connection is closed', async () => {
@@ -338,54 +304,36 @@ describe('The channel of RedisStore', () => {
     expect(await asked).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'unknown' });
     expect(clock.timerCount).toBe(0);
     stage.server.resume();
-    await until(async () => (await connections()).length === 0);
   });
 
   it('A subscription waits for a server that is away, even if its client would have given up', async () => {
     const client = stage.connect({ maxRetriesPerRequest: 0 });
     await client.ping();
-    client.on('error', () => {});
     await stage.server.kill();
     const asked = new RedisChannel(driverOf(client), 'grants:', new ManualClock()).subscribe('process', () => {});
     await stage.server.restart();
     await (await asked)();
-    client.disconnect();
-    await until(async () => (await connections()).length === 0);
   });
 
   it('A subscription that is not in force in time leaves the others as they are', async () => {
-    const clock = new ManualClock();
-    const channel = new RedisChannel(driverOf(stage.client), 'grants:', clock);
-    const stream = new Stream();
-    const end = await channel.subscribe('first', stream.listen);
-    await stream.next('resubscribed');
+    const { clock, end, late, stream } = await open();
     stage.server.pause();
-    const asked = channel.subscribe('second', () => {}).catch((reason: unknown) => reason);
-    await clock.advance(2_000);
-    expect(await asked).toMatchObject({ code: 'ERR_LOCK_STORE' });
+    await late();
     stage.server.resume();
     await until(async () => / sub=1 /.test((await connections()).join()));
-    await stage.client.publish('grants:first', 'lost hold-1');
+    await stage.client.publish('grants:process', 'lost hold-1');
     await stream.next('lost');
     await end();
     await until(() => clock.timerCount === 0);
   });
 
   it('A subscription that is not in force in time does not come into force when its connection is made', async () => {
-    const clock = new ManualClock();
-    const duplicate = jest.spyOn(stage.client, 'duplicate');
-    const channel = new RedisChannel(driverOf(stage.client), 'grants:', clock);
-    const connection = () => duplicate.mock.results[0]?.value as Redis;
-    const stream = new Stream();
-    const end = await channel.subscribe('first', stream.listen);
-    await stream.next('resubscribed');
+    const { answered, clock, connection, end, late, stream } = await open();
     stage.server.pause();
     connection().stream.destroy();
     await once(connection(), 'connect');
     const listening = connection().listenerCount('ready');
-    const asked = channel.subscribe('second', () => {}).catch((reason: unknown) => reason);
-    await clock.advance(2_000);
-    expect(await asked).toMatchObject({ code: 'ERR_LOCK_STORE' });
+    await late();
     expect(connection().listenerCount('ready')).toBe(listening);
     // One that is half open from its beginning is given up as well, and so is the one after it.
     for (const ms of [5_000, 7_000]) {
@@ -395,36 +343,27 @@ describe('The channel of RedisStore', () => {
     }
     stage.server.resume();
     await stream.next('resubscribed');
-    await (await channel.subscribe('third', () => {}))();
-    expect(await stage.client.pubsub('CHANNELS')).toEqual(['grants:first']);
+    await answered();
+    expect(await stage.client.pubsub('CHANNELS')).toEqual(['grants:process']);
     await end();
-    duplicate.mockRestore();
-    await until(async () => (await connections()).length === 0);
   });
 
   it('The end of a subscription to which the server does not reply in time is reported', async () => {
-    const clock = new ManualClock();
-    const channel = new RedisChannel(driverOf(stage.client), 'grants:', clock);
-    const ends = [await channel.subscribe('first', () => {}), await channel.subscribe('second', () => {})] as const;
+    const { channel, clock, end } = await open();
+    const last = await channel.subscribe('second', () => {});
     stage.server.pause();
-    const ended = ends[0]().catch((reason: unknown) => reason);
+    const ended = end().catch((reason: unknown) => reason);
     await clock.advance(2_000);
     expect(await ended).toMatchObject({ message: 'No reply within 2000 ms' });
     stage.server.resume();
-    await ends[1]();
-    await until(async () => (await connections()).length === 0);
+    await last();
   });
 
   it('A subscription that the server refuses is a LockStoreError, and its connection is closed', async () => {
-    await stage.client.call('ACL', 'SETUSER', 'mute', 'reset', 'on', 'nopass', '~*', '+@all', 'resetchannels');
-    const mute = stage.connect({ username: 'mute', password: 'any' });
+    const mute = await stage.connectAs('mute', 'resetchannels');
     await mute.ping();
-    const store = new RedisStore({ client: mute });
-    const error: unknown = await store.subscribe(name(), () => {}).catch((reason: unknown) => reason);
-    expect(error).toBeInstanceOf(LockStoreError);
-    expect(error).toMatchObject({ outcome: 'not-applied' });
+    const subscribed = new RedisStore({ client: mute }).subscribe(name(), () => {});
+    await expect(subscribed).rejects.toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'not-applied' });
     await until(async () => (await connections()).length === 1);
-    mute.disconnect();
-    await until(async () => (await connections()).length === 0);
   });
 });

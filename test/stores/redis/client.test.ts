@@ -63,7 +63,6 @@ describe("the application's client", () => {
         const client = stage.connect(options);
         const duplicate = jest.spyOn(client, 'duplicate');
         await uses[kind]!(stage, client);
-        jest.restoreAllMocks();
         const own = duplicate.mock.results.map(({ value }) => value as Redis);
         expect(own.length).toBeGreaterThan(0);
         const spoken = [client, ...own].map((connection) => (connection.options as { protocol?: number }).protocol);
@@ -71,7 +70,6 @@ describe("the application's client", () => {
         expect(await client.client('LIST')).toMatch(
           new RegExp(`^id=${await client.client('ID')} .* resp=${version}`, 'm'),
         );
-        client.disconnect();
       },
     );
   });
@@ -89,7 +87,6 @@ describe("the application's client", () => {
     const client = stage.connect(options);
     await uses.RedisStore!(stage, client);
     expect(client.status).toBe('ready');
-    client.disconnect();
   });
 
   it.each(Object.keys(uses))(
@@ -102,7 +99,6 @@ describe("the application's client", () => {
       }
       const keyspace = (await stage.client.info('keyspace')).match(/^db\d+:keys=\d+/gm);
       expect(keyspace).toEqual(['db1:keys=1', 'db2:keys=1', 'db3:keys=1']);
-      client.disconnect();
     },
   );
 
@@ -125,7 +121,6 @@ describe("the application's client", () => {
     const client = stage.connect({ enableOfflineQueue: false });
     await new Promise((resolve) => client.once('ready', resolve));
     await uses.RedisStore!(stage, client);
-    client.disconnect();
   });
 
   it.each(clients)(
@@ -172,7 +167,6 @@ describe("the application's client", () => {
       const client = stage.connect({ keyPrefix });
       expect(() => new RedisStore({ client })).toThrow(LockConfigError);
       expect(() => new RedisStore({ client })).toThrow('free of `{}`');
-      client.disconnect();
     },
   );
 

@@ -183,7 +183,6 @@ describe('Errors of a real server', () => {
     // The first acquire may have arrived: a release has to outlast it.
     expect(await line.ask()).toMatchObject({ status: 'granted', mayArriveLater: true });
     expect(await holder.release()).toMatchObject({ status: 'released' });
-    client.disconnect();
   });
 
   it('The message and the error shown to clients name no key, owner or server, and the cause has them', async () => {
@@ -217,8 +216,7 @@ describe('Errors of a real server', () => {
   );
 
   it('No log prints the channel of a subscription that the server ends and refuses', async () => {
-    await stage.client.call('ACL', 'SETUSER', 'guest', 'reset', 'on', 'nopass', '~*', '&reenlock:*', '+@all');
-    const client = stage.connect({ username: 'guest', password: 'any' });
+    const client = await stage.connectAs('guest', 'resetchannels', '&reenlock:*');
     const faults: unknown[] = [];
     const end = await new RedisStore({ client }).subscribe('process-secret', (message) => {
       if (message.kind === 'fault') faults.push(message.error);
@@ -228,7 +226,6 @@ describe('Errors of a real server', () => {
     expect(inspect(faults, { depth: 9 })).toContain('NOPERM');
     expect(inspect(faults, { depth: 9 })).not.toContain('process-secret');
     await end();
-    client.disconnect();
   });
 
   it.each(ioredisVersions)(
@@ -267,8 +264,7 @@ describe('Errors of a real server', () => {
   );
 
   it('A user without any channel never gets `not-applied` for an applied call', async () => {
-    await stage.client.call('ACL', 'SETUSER', 'mute', 'reset', 'on', 'nopass', '~*', '+@all', 'resetchannels');
-    const mute = stage.connect({ username: 'mute', password: 'any' });
+    const mute = await stage.connectAs('mute', 'resetchannels');
     const process = await stage.process();
     const holder = stage.deafProcess().line();
     await holder.hold();
@@ -277,7 +273,6 @@ describe('Errors of a real server', () => {
     const outcome = await store
       .release(holder.request, { tombstoneMs: longMs })
       .catch((error: LockStoreError) => error);
-    mute.disconnect();
     // The hold is gone: the grant was written before it could not be published.
     expect((await stage.order()).holds).toEqual([waiter.holdId]);
     expect(outcome).not.toMatchObject({ outcome: 'not-applied' });
@@ -299,7 +294,6 @@ describe('Errors of a real server', () => {
 
   it('Calls in flight when the server dies reject, and the next ones find the new server', async () => {
     const client = stage.connect({ maxRetriesPerRequest: 0 });
-    client.on('error', () => {});
     stage.store = new RedisStore({ client });
     await client.ping();
     stage.server.pause();
@@ -313,6 +307,5 @@ describe('Errors of a real server', () => {
     await stage.server.restart();
     await until(() => client.status === 'ready');
     expect((await line.ask()).status).toBe('granted');
-    client.disconnect();
   });
 });

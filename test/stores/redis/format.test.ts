@@ -22,11 +22,6 @@ const lock = `reenlock:{${id}}:lock`;
 describe('What is stored in Redis as format 1', () => {
   const stage = useRedis();
 
-  const ends: (() => unknown)[] = [];
-  afterEach(async () => {
-    for (const end of ends.splice(0).reverse()) await end();
-  });
-
   async function restore({ nowMs, keys }: Stored): Promise<void> {
     for (const [end, value] of Object.entries(keys)) {
       const name = `reenlock:{${id}}:${end}`;
@@ -36,7 +31,6 @@ describe('What is stored in Redis as format 1', () => {
     await setScriptTime(stage.client, nowMs * 1_000);
     const client = stage.connect();
     stage.store = new RedisStore({ client });
-    ends.push(() => client.disconnect());
     runTimed(client);
   }
 

@@ -14,7 +14,6 @@ describe('RedisStore', () => {
     await stage.deafProcess().line().hold();
     expect((await own.list({ idPrefix: 'o', limit: 1000 })).locks.map(({ id }) => id)).toEqual(['own']);
     expect((await own.list({ idPrefix: 'ow', limit: 1000 })).locks[0]).toMatchObject({ holds: [{ mode: 'write' }] });
-    client.disconnect();
   });
 
   it('A listing inspects no lock that is free', async () => {

@@ -101,8 +101,7 @@ describe('A store that waits for a replica', () => {
     await stage.deafProcess().line(undefined, { id: 'warm' }).hold();
     replica.pause();
     const reply = line.ask().catch((error: unknown) => error);
-    const waiting = async (): Promise<string | undefined> =>
-      /^id=(\d+) .* flags=b /m.exec(String(await stage.client.client('LIST')))?.[1];
+    const waiting = async () => /^id=(\d+) .* flags=b /m.exec((await stage.connections()).join('\n'))?.[1];
     await until(async () => (await waiting()) !== undefined);
     await stage.client.client('KILL', 'ID', Number(await waiting()));
     expect(await reply).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'unknown' });
@@ -130,7 +129,7 @@ describe('A store that waits for a replica', () => {
     const late = stage.deafProcess().line();
     replica.pause();
     const replies = busy.map((line) => line.ask().catch(() => undefined));
-    await until(async () => String(await stage.client.client('LIST')).match(/ flags=b /g)?.length === busy.length);
+    await until(async () => String(await stage.connections()).match(/ flags=b /g)?.length === busy.length);
     const reply = late.ask();
     await late.release(longMs);
     replica.resume();
@@ -177,16 +176,13 @@ describe('A store that waits for a replica', () => {
   });
 
   it('A grant whose user has no right to WAIT stands: the outcome is unknown, and so is that of a renewal', async () => {
-    await stage.client.call('ACL', 'SETUSER', 'hasty', 'reset', 'on', 'nopass', '~*', '&*', '+@all', '-wait');
-    const client = stage.connect({ username: 'hasty', password: 'any' });
-    stage.store = new RedisStore({ client, waitReplicas: 1 });
+    stage.store = new RedisStore({ client: await stage.connectAs('hasty', '-wait'), waitReplicas: 1 });
     const line = stage.deafProcess().line();
     const unknown = { outcome: 'unknown', message: expect.stringContaining('NOPERM') };
     await expect(line.ask()).rejects.toMatchObject(unknown);
     const { holds } = await stage.inspect();
     expect(holds).toMatchObject([{ holdId: line.holdId }]);
     await expect(line.renew(holds[0]!.fence)).rejects.toMatchObject(unknown);
-    client.disconnect();
   });
 
   it('No connection is kept for a call that arrives after the store’s last subscriber has gone', async () => {
@@ -197,7 +193,6 @@ describe('A store that waits for a replica', () => {
     const line = stage.deafProcess().line();
     await line.renew((await line.hold()).fence);
     const opened = duplicate.mock.results.map(({ value }) => value as Redis);
-    duplicate.mockRestore();
     expect(opened.map(({ stream }) => stream.writableEnded)).toEqual([true, true]);
   });
 

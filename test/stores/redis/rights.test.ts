@@ -34,7 +34,7 @@ describe.each(clientLibraries)('The rights of the user of a RedisStore, with $na
     const messages: StoreMessage[] = [];
     await stage.client.config('RESETSTAT');
     const end = await store.subscribe('process', (message) => messages.push(message));
-    await until(async () => /cmdstat_eval:calls=1/.test(await stage.client.info('commandstats')));
+    await until(async () => (await stage.calls('eval')) === 1);
     // Answered after the questions, on the same connection.
     await store.inspect('any');
     await turn();

@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import { Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import { LockStoreError } from '../../../src/core/model/errors/failures.ts';
 import type { StoreMessage } from '../../../src/core/model/store.ts';
 import { driverOf, type RedisClient } from '../../../src/stores/redis/drivers/driver-of.ts';
@@ -8,7 +8,6 @@ import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
 import { ServerUptime } from '../../../src/stores/redis/server-info.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { freePort } from '../../support/processes/free-port.ts';
-import { disconnectTimeout } from '../../support/redis/client.ts';
 import { useRedis } from '../../support/redis/redis-stage.ts';
 
 /** A client whose server has been up for as long as a test says, and replies as late as the test says. */
@@ -134,9 +133,7 @@ describe('warnings', () => {
     const ask = client.info.bind(client);
     client.call = (() =>
       ask().then((info) => info.replace(/^(redis_version:).*\r$/m, `$1${version}\r`))) as Redis['call'];
-    const told = await warnings(client);
-    client.disconnect();
-    return told;
+    return warnings(client);
   }
 
   it.each(['5.0.7', '6.0.16', '6.1.240'])(
@@ -155,12 +152,10 @@ describe('warnings', () => {
   );
 
   it('A server that does not reply is not asked for INFO, which its client would queue with every try', async () => {
-    const client = new Redis({ port: await freePort(), maxRetriesPerRequest: null, disconnectTimeout });
-    client.on('error', () => {});
+    const client = stage.connect({ port: await freePort(), maxRetriesPerRequest: null });
     const ask = jest.spyOn(client, 'call');
     const subscribed = new RedisStore({ client }).subscribe('a-process', () => {});
     await expect(subscribed).rejects.toMatchObject({ code: 'ERR_LOCK_STORE' });
     expect(ask).not.toHaveBeenCalled();
-    client.disconnect();
   });
 });

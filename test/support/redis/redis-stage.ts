@@ -11,6 +11,7 @@ export type RedisOptions = Omit<AllRedisOptions, 'replyMapping'>;
 export class RedisStage extends StoreStage {
   #server: RedisServer | undefined;
   #client: Redis | undefined;
+  readonly #opened: Redis[] = [];
 
   get server(): RedisServer {
     return this.#server as RedisServer;
@@ -21,14 +22,44 @@ export class RedisStage extends StoreStage {
     return this.#client as Redis;
   }
 
-  /** Another client, of the test's own. */
+  /** Another client, until the test is over. What it says by event it also says to each call. */
   connect(options: RedisOptions = {}): Redis {
-    return new Redis({ port: this.server.port, retryStrategy: () => 10, disconnectTimeout, ...options });
+    const client = new Redis({ port: this.server.port, retryStrategy: () => 10, disconnectTimeout, ...options });
+    client.on('error', () => {});
+    this.#opened.push(client);
+    return client;
+  }
+
+  /** The client of a user with all rights, but for what `less` takes away. */
+  async connectAs(username: string, ...less: readonly string[]): Promise<Redis> {
+    await this.client.call('ACL', 'SETUSER', username, 'reset', 'on', 'nopass', '~*', '&*', '+@all', ...less);
+    return this.connect({ username, password: 'any' });
+  }
+
+  /** The connections that the server has, but for that of `client`: a line of CLIENT LIST for each. */
+  async connections(): Promise<string[]> {
+    const own = await this.client.client('ID');
+    const lines = String(await this.client.client('LIST'))
+      .trim()
+      .split('\n');
+    return lines.filter((line) => !line.startsWith(`id=${own} `));
+  }
+
+  /** How often the server has run a command since CONFIG RESETSTAT. */
+  async calls(command = 'evalsha'): Promise<number> {
+    const stats = await this.client.info('commandstats');
+    return Number(new RegExp(`^cmdstat_${command}:calls=(\\d+)`, 'm').exec(stats)?.[1] ?? 0);
+  }
+
+  /** Ends the clients of a test. */
+  disconnect(): void {
+    for (const client of this.#opened.splice(0)) client.disconnect();
   }
 
   async start(args: readonly string[]): Promise<void> {
     this.#server = await startRedis({ args });
     this.#client = this.connect();
+    this.#opened.length = 0;
   }
 
   async stop(): Promise<void> {
@@ -47,6 +78,10 @@ export function useRedis(args: readonly string[] = []): RedisStage {
     await stage.client.flushall('SYNC');
     stage.store = new RedisStore({ client: stage.client });
   });
-  afterEach(() => stage.end());
+  afterEach(async () => {
+    await stage.end();
+    stage.disconnect();
+    jest.restoreAllMocks();
+  });
   return stage;
 }
