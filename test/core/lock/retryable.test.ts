@@ -87,3 +87,30 @@ describe('`retryable` of a store that fails', () => {
     });
   });
 });
+
+describe('`retryable` of a nested call that got no lock', () => {
+  it.each<[string, (setup: Setup) => Promise<unknown>]>([
+    ['a busy key', () => lock.run('busy', () => undefined, { waitMs: 0 })],
+    [
+      'a store that fails',
+      (setup) => {
+        setup.store.next('acquire', down);
+        return lock.run('free', () => undefined);
+      },
+    ],
+  ])(
+    'A nested call may be repeated after %s: its error says nothing about the lock around it, which is still held',
+    async (_, nested) => {
+      const setup = setUp();
+      await setup.job().in(() => lock.acquire('busy'));
+      const outer = await setup.job('trace').in(() =>
+        lock.run('outer', async (hold) => {
+          const error = await nested(setup).catch((reason: unknown) => reason);
+          return { error, isHeld: hold.isHeld() };
+        }),
+      );
+      expect(outer.error).toMatchObject({ retryable: true, headers: { 'Retry-After': expect.any(String) } });
+      expect(outer.isHeld).toBe(true);
+    },
+  );
+});

@@ -96,7 +96,8 @@ export class LockError extends Error {
   readonly expose: boolean;
   /**
    * Whether no lock was granted, and the same call may succeed later. False if a lock was held: work may have been done under it.
-   * Says nothing about work before the call, such as that around a nested `run`.
+   * Says nothing about work before the call, such as that around a nested `run`: undo that before the error becomes the response,
+   * since `Retry-After` asks the client for the whole request again.
    */
   readonly retryable: boolean;
   /** The headers of the response: `Retry-After`, or none. */
