@@ -101,70 +101,6 @@ describe('[server-04] A server that does not reply', () => {
     }));
 });
 
-interface Refusing {
-  readonly code: string;
-  /** Makes the server refuse. Returns what undoes it. */
-  readonly spoil: (lab: Lab) => Promise<() => Promise<unknown>>;
-  /** Whether a release of what was granted before is taken, though nothing is granted. */
-  readonly releases: boolean;
-}
-
-const refusing: Refusing[] = [
-  {
-    code: 'OOM',
-    releases: true,
-    async spoil({ admin }) {
-      await admin.call('CONFIG', 'SET', 'maxmemory', '1');
-      return () => admin.call('CONFIG', 'SET', 'maxmemory', '0');
-    },
-  },
-  {
-    code: 'READONLY',
-    releases: false,
-    async spoil({ admin }) {
-      await admin.call('REPLICAOF', '127.0.0.1', '1');
-      return () => admin.call('REPLICAOF', 'NO', 'ONE');
-    },
-  },
-];
-
-describe('[server-05] A server that refuses', () => {
-  it.each(refusing)(
-    'A server that refuses with $code lets nobody in, and all goes on when it has ended',
-    ({ spoil, releases }) =>
-      inLab([], async (lab) => {
-        const [a, b] = (await lab.clients(2, { pollMs: 100 })) as [Client, Client];
-        const first = await a.acquire(key);
-        const waiter = b.acquire(key);
-        await waiting(lab, 1);
-        const undo = await spoil(lab);
-        const refusal = await refusalOf(b.acquire('order:43', { waitMs: 0 }));
-        expect(refusal).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'not-applied', status: 503 });
-        expect((await first.look()).isHeld).toBe(true);
-        const released = first.release();
-        // At maxmemory the lock is handed on all the same.
-        if (releases) await (await waiter).look();
-        await undo();
-        await released;
-        await (await waiter).release();
-        await lab.end();
-      }),
-  );
-
-  it('[server-06] SCRIPT FLUSH costs one more round trip, and nothing else', () =>
-    inLab([], async (lab) => {
-      const all = await lab.clients(2);
-      let flushes = 0;
-      // On a busy machine few are done in the time.
-      while (flushes <= 10) {
-        const work = all.map((client, n) => client.work([key], 3, workMs / 2, seed + n));
-        const isOver = Promise.all(work).then(() => true);
-        while (!(await Promise.race([isOver, lab.admin.script('FLUSH').then(() => false)]))) flushes += 1;
-      }
-      await lab.end({ maxPolls: 2 });
-    }));
-});
-
 describe('A server that is not what locks need', () => {
   it('[server-07] A server evicts a lock that is held: the holder learns of it at its next renewal, and the next fence is greater', () =>
     inLab(['--maxmemory-policy', 'allkeys-lru'], async (lab) => {
@@ -183,21 +119,6 @@ describe('A server that is not what locks need', () => {
       await expect(first.release()).rejects.toMatchObject({ code: 'ERR_LOCK_LOST' });
       expect((await second.look()).isHeld).toBe(true);
       await second.release();
-    }));
-
-  it('[server-08] A server’s clock is set back: the fence rises all the same, from what was written last', () =>
-    inLab([], async (lab) => {
-      const [a, b] = (await lab.clients(2)) as [Client, Client];
-      const first = await a.acquire(key);
-      await first.release();
-      // As a clock would have written it that was ten days ahead, and is right again.
-      const record = `reenlock:{${key}}:lock`;
-      const ahead = first.fence + 10 * 86_400_000_000;
-      await lab.admin.hset(record, 'fence', ahead);
-      const second = await b.acquire(key);
-      expect(second.fence).toBe(ahead + 1);
-      await second.release();
-      await lab.end();
     }));
 
   it('[server-09] A server’s clock is set forward: the next one is let in, the holder learns of it at its next renewal, and the fence rises', () =>

@@ -124,14 +124,18 @@ const cast: fc.Arbitrary<Cast> = modes.chain((ofKey) =>
   }),
 );
 
-type Part = [owner: number | string, process: number, mode: LockMode, priority?: number, units?: number];
-
-/** A play that was found to differ once: `+1` queues hold 1, `try 1`, `-1` and `force` are what they say, a number passes. */
-function play(parts: readonly Part[], plan: string): [Cast] {
-  const none: Part = [0, 0, 'read'];
+/**
+ * A play that was found to differ once. `T@1 read -100 x3` is a hold of owner T in process 1 with a priority and three units;
+ * `+1` queues hold 1, `try 1`, `-1` and `force` are what they say, a number passes.
+ */
+function play(cast: string, plan: string): [Cast] {
+  const parts = cast.split(', ').map((words) => /^(\S+)@(\d) (\w+) ?(-?\d+)? ?x?(\d)?$/.exec(words)!.slice(1));
   const holds = Array.from({ length: count.holds }, (_, i) => {
-    const [owner, process, mode, priority = 0, units = 1] = parts[i] ?? none;
-    return { owner: `${owner}`, nextOwner: `next-${i}`, process, mode, priority, claimUnits: units };
+    const [owner = '0', process = 0, mode = 'read', priority = 0, units = 1] = parts[i] ?? [];
+    return {
+      ...{ owner, nextOwner: `next-${i}`, process: Number(process), mode: mode as LockMode },
+      ...{ priority: Number(priority), claimUnits: Number(units) },
+    };
   });
   const steps = plan.split(', ').map((words): Step => {
     const hold = Number(words.at(-1));
@@ -139,7 +143,7 @@ function play(parts: readonly Part[], plan: string): [Cast] {
     if (words.startsWith('leave')) return { kind: 'leave', process: hold };
     if (words.startsWith('-')) return { kind: 'release', hold, tombstone: true };
     if (/^\d/.test(words)) return { kind: 'pass', ms: Number(words) };
-    return { kind: 'acquire', hold, queue: words.startsWith('+'), units: parts[hold]?.[4] ?? 1, max: 100 };
+    return { kind: 'acquire', hold, queue: words.startsWith('+'), units: holds[hold]?.claimUnits ?? 1, max: 100 };
   });
   return [{ holds, steps }];
 }
@@ -147,104 +151,32 @@ function play(parts: readonly Part[], plan: string): [Cast] {
 /** What a process is owed or passed over for, after a claim that it let lapse. */
 const found = [
   // It polls while others of its owner hold on.
-  play(
-    [
-      [0, 0, 'read'],
-      [0, 0, 'read'],
-      [1, 0, 'write'],
-    ],
-    'leave 0, try 2, +1, try 0, 997, +2, 998, try 0, try 2, force, try 0',
-  ),
+  play('0@0 read, 0@0 read, 1@0 write', 'leave 0, try 2, +1, try 0, 997, +2, 998, try 0, try 2, force, try 0'),
   // A call of its own that is no poll finds the claim over.
   play(
-    [
-      [0, 0, 'read'],
-      [0, 0, 'write'],
-      [2, 1, 'write'],
-      [1, 0, 'read'],
-    ],
+    '0@0 read, 0@0 write, 2@1 write, 1@0 read',
     'try 3, +1, +0, leave 0, 26, -1, try 0, +2, 965, +3, 29, try 0, try 3, -2, -0',
   ),
   // It asks for what it waits for, without being queued.
-  play(
-    [
-      [0, 0, 'read'],
-      [0, 1, 'read'],
-      [1, 1, 'write', 0, 4],
-      [0, 0, 'write'],
-    ],
-    'try 2, 3000, +1, 998, +2, try 3, 998, try 2, -0',
-  ),
+  play('0@0 read, 0@1 read, 1@1 write 0 x4, 0@0 write', 'try 2, 3000, +1, 998, +2, try 3, 998, try 2, -0'),
   // It gives back the claim itself.
-  play(
-    [
-      [1, 1, 'write', -100],
-      [0, 0, 'read', 0, 2],
-      [1, 1, 'read'],
-      [0, 0, 'read'],
-    ],
-    'try 3, +0, +2, try 1, 999, -2, 1000, -3, 10',
-  ),
+  play('1@1 write -100, 0@0 read 0 x2, 1@1 read, 0@0 read', 'try 3, +0, +2, try 1, 999, -2, 1000, -3, 10'),
   // A waiter of one degree more comes twelve seconds later: ten of them count.
   play(
-    [
-      [0, 0, 'write', 0, 5],
-      [1, 0, 'write'],
-      [2, 1, 'write', 1],
-      [0, 0, 'write', 0, 5],
-      [0, 0, 'write', 0, 5],
-    ],
+    '0@0 write 0 x5, 1@0 write, 2@1 write 1, 0@0 write 0 x5, 0@0 write 0 x5',
     'try 0, +1, 4000, try 3, 4000, try 4, 4000, +2',
   ),
   // A waiter of one degree more comes eight seconds later, and has its turn first.
-  play(
-    [
-      [0, 0, 'write', 0, 5],
-      [1, 0, 'write'],
-      [2, 1, 'write', 1],
-      [0, 0, 'write', 0, 5],
-    ],
-    'try 0, +1, 4000, try 3, 4000, +2',
-  ),
+  play('0@0 write 0 x5, 1@0 write, 2@1 write 1, 0@0 write 0 x5', 'try 0, +1, 4000, try 3, 4000, +2'),
   // Its own poll grants its ancestor and a sibling, and so lets it advance before a stranger.
-  play(
-    [
-      ['U', 0, 'write'],
-      ['T', 0, 'write'],
-      ['V', 0, 'write'],
-      ['T/1', 0, 'write'],
-      ['T/2', 0, 'write'],
-    ],
-    'try 0, +1, +2, +3, +4, 1000, +4',
-  ),
+  play('U@0 write, T@0 write, V@0 write, T/1@0 write, T/2@0 write', 'try 0, +1, +2, +3, +4, 1000, +4'),
   // A writer within a reader of a row advances, and so ends the row.
-  play(
-    [
-      ['W', 0, 'write'],
-      ['U', 0, 'read'],
-      ['T', 0, 'read'],
-      ['V', 0, 'read'],
-      ['T/1', 0, 'write'],
-    ],
-    'try 0, +1, +2, +3, +4, -0, -1, -2, -4',
-  ),
+  play('W@0 write, U@0 read, T@0 read, V@0 read, T/1@0 write', 'try 0, +1, +2, +3, +4, -0, -1, -2, -4'),
   // A reader beside readers comes before a waiting writer, by its priority.
-  play(
-    [
-      ['T', 0, 'read'],
-      ['U', 0, 'write'],
-      ['V', 1, 'read', 1],
-    ],
-    'try 0, +1, +2, -0, -2',
-  ),
+  play('T@0 read, U@0 write, V@1 read 1', 'try 0, +1, +2, -0, -2'),
   // It is granted by its own call meanwhile.
   play(
-    [
-      [0, 1, 'read'],
-      [2, 1, 'write'],
-      [1, 1, 'read', 0, 3],
-      [0, 1, 'read'],
-    ],
+    '0@1 read, 2@1 write, 1@1 read 0 x3, 0@1 read',
     'try 0, +1, force, +2, +0, force, +1, 997, try 2, +0, 1999, -3, force, -4',
   ),
 ];

@@ -2,7 +2,6 @@ import { setTimeout } from 'node:timers/promises';
 import fc from 'fast-check';
 import { lockName } from '../../../src/core/model/key.ts';
 import { slotOf } from '../../../src/stores/redis/cluster/slots.ts';
-import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
 import { goneMs, longMs, shortMs } from '../../../src/testing/contract/harness.ts';
 import type { Line } from '../../../src/testing/contract/stage.ts';
 import { useRedis } from '../../support/redis/redis-stage.ts';
@@ -11,40 +10,12 @@ import { until } from '../../support/until.ts';
 describe('The keys of RedisStore', () => {
   const stage = useRedis();
 
-  /** Leaves two holds, a waiter and a release that is remembered: every kind of key that there is. */
-  async function useEveryKey(id: string): Promise<void> {
-    const process = stage.deafProcess();
-    for (const mode of ['read', 'read', 'write'] as const) await process.line(undefined, { id, mode }).ask();
-    await process.line(undefined, { id }).release(longMs);
-  }
-
   const nasty = ['a', '{', '}', '{}', '{}a', 'a{b}c', '}{', '{{b}}', '%', '%{%}', ' ', 'ключ', '🔒', '\u0000', 'a|b'];
 
-  it.each([...nasty, 'x'.repeat(300), '{'.repeat(300)])('The keys of one lock share a hash slot: %j', async (key) => {
-    for (const options of [{}, { prefix: '' }, { prefix: 'a:b/' }]) {
-      await stage.client.flushall();
-      stage.store = new RedisStore({ client: stage.client, ...options });
-      await useEveryKey(lockName(key, 'a category').id);
-      const keys = await stage.client.keys('*');
-      expect(keys).toHaveLength(6);
-      expect(new Set(keys.map((name) => slotOf(name))).size).toBe(1);
-    }
-  });
-
-  it.each(['shop:', '{shop}:', 'sh{op', 'sh}op'])(
-    'The keys of one lock share a hash slot behind the key prefix %j, too',
-    async (keyPrefix) => {
-      const client = stage.connect({ keyPrefix });
-      stage.store = new RedisStore({ client });
-      await useEveryKey(lockName('{a}').id);
-      const keys = await stage.client.keys('*');
-      expect(keys.filter((name) => name.startsWith(keyPrefix))).toHaveLength(6);
-      expect(new Set(keys.map((name) => slotOf(name))).size).toBe(1);
-    },
-  );
-
   it('The keys of different locks are spread over the slots', async () => {
-    for (let index = 0; index < 20; index++) await useEveryKey(lockName(`order:${index}`).id);
+    const process = stage.deafProcess();
+    for (let index = 0; index < 20; index++)
+      await process.line(undefined, { id: lockName(`order:${index}`).id }).hold();
     const keys = await stage.client.keys('*');
     expect(new Set(keys.map((name) => slotOf(name))).size).toBeGreaterThan(10);
   });
@@ -166,7 +137,7 @@ describe('The keys of RedisStore', () => {
     expect(await stage.client.hget('reenlock:{order:42}:waiters', 'c:trace')).toBe('1');
   });
 
-  it('Keys keep the fence rising even if the clock of the server was set back', async () => {
+  it('[server-08] Keys keep the fence rising even if the clock of the server was set back', async () => {
     const process = stage.deafProcess();
     const line = process.line();
     const { fence } = await line.hold();
@@ -186,15 +157,5 @@ describe('The keys of RedisStore', () => {
     const waiter = await process.line(undefined, { claimMs: 7_200_000 }).wait();
     expect((await last.release()).claims).toMatchObject([{ holdId: waiter.holdId, fence: ahead + 3 }]);
     expect(await stage.client.pttl(record)).toBeGreaterThan(10 * 86_400_000 + 3_500_000);
-  });
-});
-
-describe('slotOf', () => {
-  it('slotOf follows the specification of Redis Cluster', () => {
-    expect(slotOf('123456789')).toBe(0x31c3);
-    expect(slotOf('{user1000}.following')).toBe(slotOf('{user1000}.followers'));
-    expect(slotOf('foo{}{bar}')).not.toBe(slotOf('bar'));
-    expect(slotOf('foo{{bar}}zap')).toBe(slotOf('{bar'));
-    expect(slotOf('foo{bar}{zap}')).toBe(slotOf('bar'));
   });
 });

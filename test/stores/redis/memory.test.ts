@@ -80,7 +80,7 @@ describe('A server at its `maxmemory`, with `noeviction`', () => {
     expect((await stage.order()).waiters).toEqual([]);
   });
 
-  it('At maxmemory, polls succeed and hand-offs go on, from process to process, until the queue is empty', async () => {
+  it('[server-05] At maxmemory, polls succeed and hand-offs go on, from process to process, until the queue is empty', async () => {
     const [one, two] = [await stage.process(), await stage.process()];
     const holder = one.line();
     await holder.hold();

@@ -119,6 +119,7 @@ describe.each(['RedisStore', 'CasStore'])('%s, on a server that responds', (kind
       } finally {
         await undo();
       }
+      expect(await runInTrace(() => lock.run('order:40', () => 'goes on'), { locks })).toBe('goes on');
     },
   );
 });

@@ -24,7 +24,7 @@ describe('The scripts of RedisStore', () => {
     return () => count;
   }
 
-  it('A script is sent anew once for all the calls of one turn', async () => {
+  it('[server-06] A script is sent anew once for all the calls of one turn', async () => {
     const lines = Array.from({ length: 20 }, (_, index) =>
       stage.deafProcess().line(undefined, { id: `order:${index}` }),
     );

@@ -98,19 +98,19 @@ describe("the application's Cluster", () => {
     {},
     { prefix: '' },
     { prefix: 'a:b/' },
+    { keyPrefix: 'shop:' },
     { keyPrefix: '{shop}:' },
     { keyPrefix: 'sh{op' },
     { keyPrefix: 'sh}op' },
-  ])('Both keys of a lock are on one server, whatever the key (%j)', async ({ keyPrefix = '', ...options }) => {
+  ])('All keys of a lock are on one server, whatever the key (%j)', async ({ keyPrefix = '', ...options }) => {
     const client = await stage.connect({ keyPrefix });
     stage.store = new RedisStore({ client, ...options });
     const process = stage.deafProcess();
-    /** Leaves a hold, a waiter and a release that is remembered; the server refuses keys of two slots. */
+    /** Leaves every kind of key that there is: two holds, a waiter and a release that is remembered. The server refuses keys of two slots. */
     const useEveryKey = async (id: string): Promise<void> => {
-      await process.line(undefined, { id }).hold();
-      await process.line(undefined, { id }).wait();
+      for (const mode of ['read', 'read', 'write'] as const) await process.line(undefined, { id, mode }).ask();
       await process.line(undefined, { id }).release(longMs);
-      expect(await stage.inspect(id)).toMatchObject({ holds: [{}], waiters: [{}] });
+      expect(await stage.inspect(id)).toMatchObject({ holds: [{}, {}], waiters: [{}] });
     };
     for (const name of [...nasty, 'x'.repeat(300), '{'.repeat(300)]) await useEveryKey(lockName(name, 'a category').id);
     const seen = new Set<string>();
