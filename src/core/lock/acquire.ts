@@ -38,7 +38,7 @@ export type Caller = 'code' | 'guard';
 export interface AcquireDetails {
   /** How traces name the caller. Default: `caller`. */
   readonly as?: AcquireCaller | undefined;
-  /** Limits the first call to the store, if that is less than its own deadline. */
+  /** How long after its start it gives up at the latest, unless the store has replied by then. */
   readonly firstCallTimeoutMs?: number | undefined;
   /** Where the application made the call, if its code did. Default: the stack of this call. */
   readonly callSite?: CallSite | undefined;
@@ -175,7 +175,7 @@ class Acquisition implements AcquireTask {
   }
 
   /** Asks the store, or first waits for the branches of its scope that have the key beneath the same grant. */
-  begin(): void {
+  begin(now: Instant = this.startedAt): void {
     const { request, joined, settings, work } = this;
     const { holds, runtime } = work.scope;
     const isReentrant = settings.reentrant !== false;
@@ -184,7 +184,7 @@ class Acquisition implements AcquireTask {
       ? branchObstacle(work, this.name, request.mode, joined, () => holds.addPending(this))
       : undefined;
     if (obstacle === undefined) holds.addPending(this);
-    runtime.acquires.acquire(this, obstacle);
+    runtime.acquires.acquire(this, now, obstacle);
   }
 
   heldBy(holder: LockHolder | undefined): HeldBy | undefined {
@@ -252,7 +252,7 @@ class Acquisition implements AcquireTask {
     work.scope.runtime.releases.releaseInBackground({ key, category, request, leaseMs });
     work.scope.holds.removePending(this);
     this.request = requestOf(work, this.name, this.settings);
-    this.begin();
+    this.begin(work.scope.runtime.clock.now());
   }
 
   onRefused(retryAfterMs: number): void {

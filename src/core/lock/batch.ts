@@ -126,10 +126,10 @@ export class Batch {
     return Math.max(0, this.#waitMs - this.#waitedMs());
   }
 
-  /** The deadlines of consecutive calls must not add up: a store that does not reply must be reported in time. */
+  /** The deadlines of consecutive calls must not add up. */
   #details(): AcquireDetails {
     const { storeTimeoutMs } = this.#branch.scope.runtime.settings;
-    const firstCallTimeoutMs = Math.max(1, Math.max(this.#waitMs, storeTimeoutMs) + lastCallMs - this.#waitedMs());
+    const firstCallTimeoutMs = Math.max(0, Math.max(this.#waitMs, storeTimeoutMs) + lastCallMs - this.#waitedMs());
     return { as: 'batch', firstCallTimeoutMs, callSite: this.#callSite };
   }
 

@@ -1,4 +1,4 @@
-import { type Clock, type Instant, lastedMs, outsideRequests, type Timer } from '../base/clock.ts';
+import { type Clock, elapsedMs, type Instant, lastedMs, outsideRequests, type Timer } from '../base/clock.ts';
 import type { ReplyTimestamp } from '../client/granted.ts';
 import type { ReleaseTarget } from '../client/releases.ts';
 import type { LockStoreError } from '../model/errors/failures.ts';
@@ -10,20 +10,36 @@ import type { AcquireTask } from './task.ts';
 /** An acquire that has not ended. Its state goes one way: pending, waiting, gone. */
 export class Waiter implements Positioned {
   readonly task: AcquireTask;
+  /** When it turned to the store: when it started, unless it waited for a branch before. */
+  readonly askedAt: Instant;
   /** Whether it may wait. False if too many others do: the key may still be free, or held by its owner. */
   readonly mayWait: boolean;
   state: 'pending' | 'waiting' | 'gone' = 'pending';
   /** Its queue, once a reply said that it is queued. */
   queue: WaitQueue | undefined = undefined;
   turn: Turn | undefined = undefined;
+  /** Whether an acquire was sent that may have had an effect. */
+  wasSent = false;
   /** Whether each of its acquires got a reply, and no copy of one can reach the store later. */
   isSettled = false;
-  /** Ends the wait in time. */
+  /** Ends the acquire in time. */
   timer: Timer | undefined = undefined;
 
-  constructor(task: AcquireTask, mayWait: boolean) {
+  constructor(task: AcquireTask, askedAt: Instant, mayWait: boolean) {
     this.task = task;
+    this.askedAt = askedAt;
     this.mayWait = mayWait;
+  }
+
+  /**
+   * How long after it asked it gives up if the store has not replied by then: after a wait for a branch at the end of `waitMs`.
+   * Without one, the store's own deadline ends its first call.
+   */
+  get timeLeftMs(): number {
+    const { waitMs, startedAt, firstCallTimeoutMs = Number.POSITIVE_INFINITY } = this.task;
+    const hasWaited = this.askedAt !== startedAt && waitMs > 0;
+    const endMs = hasWaited ? Math.min(waitMs, firstCallTimeoutMs) : firstCallTimeoutMs;
+    return endMs - elapsedMs(this.askedAt, startedAt);
   }
 
   /** What to release when it gives up: whatever went wrong, the store may have queued it or granted the key. */

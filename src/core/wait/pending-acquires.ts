@@ -1,4 +1,4 @@
-import { elapsedMs, type Instant, maxTimerMs, wholeMs } from '../base/clock.ts';
+import { elapsedMs, type Instant, maxTimerMs } from '../base/clock.ts';
 import { InFlight } from '../base/in-flight.ts';
 import { warnOnce } from '../base/process-state.ts';
 import { RoundLimiter } from '../base/round-limiter.ts';
@@ -10,15 +10,15 @@ import { badKey } from '../client/store-client.ts';
 import { Subscription } from '../client/subscription.ts';
 import { hasCode } from '../model/errors/by-code.ts';
 import type { LockStoreError } from '../model/errors/failures.ts';
-import { LocksClosedError, LockTimeoutError } from '../model/errors/refusals.ts';
+import { LocksClosedError } from '../model/errors/refusals.ts';
 import { eventOf } from '../model/events.ts';
 import type { AcquireReply, StoreMessage } from '../model/store.ts';
-import { type NotFree, Waiter, type WaitQueue, WaitQueues } from './local-queue.ts';
+import { type NotFree, Waiter, WaitQueues } from './local-queue.ts';
 import { LocalWaits } from './local-waits.ts';
 import type { HolderListener, Observe, WaitObserver } from './observer.ts';
 import { Offers } from './offers.ts';
 import { type PollListener, Polls } from './polls.ts';
-import { holderOf, notSent, refusal, retryAfterRefusal, tooManyWaiters, typicalMs } from './refusals.ts';
+import { notSent, refusal, retryAfterRefusal, timeoutOf, tooManyWaiters } from './refusals.ts';
 import type { AcquireTask, Obstacle } from './task.ts';
 
 /**
@@ -79,16 +79,19 @@ export class PendingAcquires {
 
   /**
    * Asks for a lock and waits for it, unless too many acquires wait. Calls one of the task's callbacks. Asks the store once
-   * nothing in the scope of the task is in its way.
+   * nothing in the scope of the task is in its way. `now` is `startedAt` for an acquire that has not waited yet.
    */
-  acquire(task: AcquireTask, obstacle?: Obstacle): void {
-    if (obstacle === undefined) this.#ask(task, task.startedAt);
+  acquire(task: AcquireTask, now: Instant, obstacle?: Obstacle): void {
+    if (obstacle === undefined) this.#ask(task, now);
     else this.#localWaits.add(task, obstacle, () => task.enter() || this.#ask(task, this.#access.clock.now()));
   }
 
   #ask(task: AcquireTask, now: Instant): void {
-    const waiter = new Waiter(task, task.waitMs > 0 && !this.#isFull);
+    const waiter = new Waiter(task, now, task.waitMs > 0 && !this.#isFull);
     this.inFlight.begin();
+    const { timeLeftMs } = waiter;
+    // A store that has longer than this to reply has not failed by then.
+    if (timeLeftMs < this.#access.settings.storeTimeoutMs) this.#startTimer(waiter, timeLeftMs);
     if (!waiter.mayWait) this.#begin(waiter, now);
     // Behind those that wait to subscribe, also just after the subscription has become active.
     else if (this.#unsubscribed !== undefined) this.#unsubscribed.push(waiter);
@@ -149,35 +152,33 @@ export class PendingAcquires {
 
   /** Begins once subscribed. An acquire that was given up, or has no time left, is not sent: there is nothing to undo. */
   #beginLate(waiter: Waiter): void {
+    if (waiter.state === 'gone') return;
     const now = this.#access.clock.now();
-    const isLate = this.#firstCallTimeoutMs(waiter, now) <= 0;
-    const reason = this.#stopReason(waiter);
-    if (reason !== undefined) this.#fail(waiter, reason, false);
-    else if (isLate) this.#fail(waiter, notSent(waiter.task), false);
-    else this.#begin(waiter, now);
+    const { task, askedAt } = waiter;
+    const isLate = elapsedMs(now, askedAt) >= Math.max(task.waitMs, this.#access.settings.storeTimeoutMs);
+    const reason = this.#stopReason(waiter) ?? (isLate ? notSent(task) : undefined);
+    if (reason === undefined) this.#begin(waiter, now);
+    else this.#fail(waiter, reason);
   }
 
   #begin(waiter: Waiter, sent: Instant): void {
     const { task, mayWait } = waiter;
+    waiter.wasSent = true;
     const onReply = (reply: AcquireReply): void => {
       waiter.isSettled = reply.status === 'queued' && reply.mayArriveLater === false;
       if (waiter.state === 'pending') this.#onFirstReply(waiter, sent, reply);
     };
-    const timeoutMs = this.#firstCallTimeoutMs(waiter, sent);
+    const { storeTimeoutMs } = this.#access.settings;
+    // After the time that subscribing took.
+    const timeoutMs = storeTimeoutMs - Math.min(elapsedMs(sent, waiter.askedAt), storeTimeoutMs / 2);
     const { key, category, request, leaseMs } = task;
     const call = mayWait || task.waitMs === 0 ? task : { key, category, request, leaseMs, waitMs: 0 };
-    // A call that certainly did nothing needs no release.
-    const onError = (error: LockStoreError): void => this.#fail(waiter, error, error.outcome !== 'not-applied');
+    const onError = (error: LockStoreError): void => {
+      // A call that certainly did nothing needs no release.
+      waiter.wasSent = error.outcome !== 'not-applied';
+      this.#fail(waiter, error);
+    };
     this.#access.client.acquire(call, { sent, timeoutMs }, onReply, onError);
-  }
-
-  /** How long the first call may take, after the time that subscribing took. 0 or less after a blocked event loop. */
-  #firstCallTimeoutMs({ task }: Waiter, now: Instant): number {
-    const { storeTimeoutMs } = this.#access.settings;
-    const spentMs = elapsedMs(now, task.startedAt);
-    const shareMs = storeTimeoutMs - Math.min(spentMs, storeTimeoutMs / 2);
-    const { waitMs, firstCallTimeoutMs = Number.POSITIVE_INFINITY } = task;
-    return Math.min(shareMs, Math.min(firstCallTimeoutMs, Math.max(waitMs, storeTimeoutMs)) - spentMs);
   }
 
   /** Why a waiter must not go on, if there is a reason. */
@@ -218,8 +219,8 @@ export class PendingAcquires {
     waiter.state = 'waiting';
     waiter.task.onQueued();
     this.#waiters.set(request.holdId, waiter);
-    const queue = this.#queues.join(waiter, sent, reply);
-    this.#startTimer(waiter, queue, waitMs - elapsedMs(this.#access.clock.now(), startedAt));
+    this.#queues.join(waiter, sent, reply);
+    this.#startTimer(waiter, waitMs - elapsedMs(this.#access.clock.now(), startedAt));
     cancellation.listen((error) => this.#fail(waiter, error));
     if (this.#access.events.has('waiting')) this.#access.events.emit('waiting', eventOf(waiter.task));
     this.#offers.offerEarly(waiter);
@@ -229,10 +230,11 @@ export class PendingAcquires {
   }
 
   /** Ends the wait in time. Keeps the process alive, even in an endless wait. Cleared when the waiter is gone. */
-  #startTimer(waiter: Waiter, queue: WaitQueue, leftMs: number): void {
+  #startTimer(waiter: Waiter, leftMs: number): void {
+    waiter.timer?.cancel();
     const onDue = (): void => {
-      if (leftMs > maxTimerMs) this.#startTimer(waiter, queue, leftMs - maxTimerMs);
-      else inBackground(this.#timeOut(waiter, queue));
+      if (leftMs > maxTimerMs) this.#startTimer(waiter, leftMs - maxTimerMs);
+      else inBackground(this.#timeOut(waiter));
     };
     waiter.timer = this.#access.clock.after(Math.min(leftMs, maxTimerMs), onDue, true);
   }
@@ -246,15 +248,15 @@ export class PendingAcquires {
     waiter.task.onGranted(granted);
   }
 
-  #fail(waiter: Waiter, error: Error, wasSent = true): void {
+  #fail(waiter: Waiter, error: Error): void {
     if (waiter.state === 'gone') return;
-    this.#giveUp(waiter, wasSent);
+    this.#giveUp(waiter);
     this.#reportFailure(waiter.task, error);
   }
 
-  #giveUp(waiter: Waiter, wasSent: boolean): void {
+  #giveUp(waiter: Waiter): void {
     this.#end(waiter);
-    if (wasSent) this.#releases.releaseInBackground(waiter.leftAfter(this.#access.client.livenessMs));
+    if (waiter.wasSent) this.#releases.releaseInBackground(waiter.leftAfter(this.#access.client.livenessMs));
   }
 
   /** A failure of the store is an event, too. */
@@ -267,8 +269,8 @@ export class PendingAcquires {
 
   #end(waiter: Waiter): void {
     waiter.state = 'gone';
+    waiter.timer?.cancel();
     if (waiter.queue !== undefined) {
-      waiter.timer?.cancel();
       waiter.task.cancellation.unlisten();
       this.#waiters.delete(waiter.task.request.holdId);
       this.#observer?.onEnded(waiter);
@@ -281,23 +283,20 @@ export class PendingAcquires {
     return this.#waiters.size + this.#localWaits.size >= this.#access.settings.maxWaiters;
   }
 
-  async #timeOut(waiter: Waiter, queue: WaitQueue): Promise<void> {
+  async #timeOut(waiter: Waiter): Promise<void> {
+    const { queue, task } = waiter;
     // The last poll failed, so nothing is known about the key: that error is the reason, not a timeout.
-    if (queue.fault !== undefined) {
+    if (queue?.fault !== undefined) {
       this.#fail(waiter, queue.fault);
       return;
     }
-    const { task } = waiter;
-    const waitedMs = wholeMs(this.#access.clock.now(), task.startedAt);
-    const retryAfterMs = queue.retryAfterMs(waiter, typicalMs(task, this.#access.holdTimes));
     this.inFlight.begin();
-    // Before giving up, so that the count includes this waiter.
-    const looking = holderOf(this.#access, queue, task);
-    this.#giveUp(waiter, true);
-    const holder = await looking;
+    // Before giving up, so that the count of waiters includes this one.
+    const timeout = timeoutOf(this.#access, waiter);
+    this.#giveUp(waiter);
+    const error = await timeout;
     this.inFlight.end();
-    const { key, category } = task;
-    const heldBy = task.heldBy(holder);
-    task.onFailed(new LockTimeoutError({ key, category, waitedMs, retryAfterMs, holder, heldBy }));
+    if (task.waitMs > 0) task.onFailed(error);
+    else task.onRefused(error.retryAfterMs);
   }
 }

@@ -4,7 +4,7 @@ import type { HoldTimes } from '../client/hold-times.ts';
 import type { StoreClient } from '../client/store-client.ts';
 import { LockStoreError } from '../model/errors/failures.ts';
 import type { LockHolder } from '../model/errors/lock-holder.ts';
-import { DeadlockError, LockLimitError } from '../model/errors/refusals.ts';
+import { DeadlockError, LockLimitError, LockTimeoutError } from '../model/errors/refusals.ts';
 import type { LockName } from '../model/key.ts';
 import { lockInfo } from '../model/lock-info.ts';
 import type { AcquireReply } from '../model/store.ts';
@@ -62,6 +62,16 @@ export function notSent({ key, category }: AcquireTask): LockStoreError {
   return new LockStoreError(message, { key, category, outcome: 'not-applied' });
 }
 
+/** The error for an acquire whose time has ended, with the holder if it is known to wait for one. Never rejects. */
+export async function timeoutOf(access: StoreAccess, waiter: Waiter): Promise<LockTimeoutError> {
+  const { task, queue } = waiter;
+  const { key, category } = task;
+  const waitedMs = wholeMs(access.clock.now(), task.startedAt);
+  const retryAfterMs = queue?.retryAfterMs(waiter, typicalMs(task, access.holdTimes)) ?? 0;
+  const holder = queue && (await holderOf(access, queue, task));
+  return new LockTimeoutError({ key, category, waitedMs, retryAfterMs, holder, heldBy: task.heldBy(holder) });
+}
+
 /** At most this late is the error of an acquire that gives up. */
 const lookTimeoutMs = 50;
 
@@ -69,7 +79,7 @@ const lookTimeoutMs = 50;
 const lookEveryMs = 1000;
 
 /** The holder of the key for which a waiter gives up, if the store replies at once. Never rejects. */
-export async function holderOf(
+async function holderOf(
   { client, clock }: StoreAccess,
   queue: WaitQueue,
   { key, category, request }: AcquireTask,

@@ -8,7 +8,7 @@ export interface AcquireTask extends AcquireCall {
   readonly startedAt: Instant;
   readonly category: string | undefined;
   readonly traceId: string;
-  /** How long its first call may take at most, if it is part of a batch. */
+  /** In a batch: how long after its start it gives up at the latest, unless the store has replied by then. */
   readonly firstCallTimeoutMs?: number | undefined;
   readonly work: Work;
   readonly cancellation: Cancellation;

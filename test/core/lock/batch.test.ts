@@ -188,7 +188,8 @@ describe('waitMs of a batch', () => {
     await setup.clock.settle();
     const mostMs = Math.max(waitMs, setup.locks.settings.storeTimeoutMs) + 100;
     await setup.clock.advance(mostMs - grantedMs);
-    expect(outcome.error).toBeInstanceOf(LockStoreError);
+    // The store had less time than `storeTimeoutMs`.
+    expect(outcome.error).toMatchObject({ code: 'ERR_LOCK_TIMEOUT', waitedMs: mostMs });
     await setup.clock.settle();
     expect(await setup.store.remains()).toEqual([]);
   });
@@ -325,6 +326,21 @@ describe('A batch that fails leaves nothing held and nothing queued', () => {
     const outcome = await batch(setup, ['a', 'b', 'c']);
     await setup.clock.advance(500);
     expect(outcome.error).toBeInstanceOf(LockStoreError);
+    await setup.clock.settle();
+    expect(await setup.store.remains()).toEqual([]);
+  });
+
+  it('A batch times out if the store has not replied about its last key shortly after its time, and leaves nothing', async () => {
+    const setup = setUp();
+    const other = await takenBy(setup, 'a');
+    const outcome = await batch(setup, ['a', 'b'], { waitMs: 5_000 });
+    await setup.clock.advance(4_990);
+    setup.store.next('acquire', { kind: 'lateReply', ms: 500 });
+    await other.release();
+    await setup.clock.advance(100);
+    expect(outcome.state).toBe('pending');
+    await setup.clock.advance(10);
+    expect(outcome.error).toMatchObject({ code: 'ERR_LOCK_TIMEOUT', key: 'b', waitedMs: 5_100 });
     await setup.clock.settle();
     expect(await setup.store.remains()).toEqual([]);
   });
