@@ -8,6 +8,7 @@ import { LockLostError } from '../model/errors/failures.ts';
 import type { EventSource } from '../model/events.ts';
 import type { LockName } from '../model/key.ts';
 import type { AcquireSettings, AcquireTarget } from '../model/options.ts';
+import { isAncestor } from '../model/owner.ts';
 import type { HoldRequest } from '../model/store.ts';
 import type { Reentrant } from '../model/types.ts';
 
@@ -60,6 +61,8 @@ export class Grant implements Listed, EventSource {
   isRenewing = false;
   /** How many calls of the application extend it. */
   extensions = 0;
+  /** Whether its branch has ended and the store can't pass it on: it knows the grant under that branch until the release. */
+  isLeft = false;
   /** While it passes to the branch around its own: resolves when the store knows it under another hold id, or has refused. */
   passing: Promise<unknown> | undefined;
   /** When the renewal was sent that has no reply yet: the store may hold the lease for longer than is known here. */
@@ -125,6 +128,11 @@ export class Grant implements Listed, EventSource {
 
   get holdCount(): number {
     return this.#holds;
+  }
+
+  /** Whether an ended branch has left it and the store admits no owner but that branch and what it called. */
+  isLeftBeside(owner: string): boolean {
+    return this.isLeft && !isAncestor(this.request.owner, owner);
   }
 
   get lostError(): LockLostError | undefined {

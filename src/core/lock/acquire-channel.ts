@@ -44,3 +44,20 @@ export interface AcquireMessage {
  * the Redis client become children of a subscriber's span. Without subscribers it costs nothing.
  */
 export const acquireChannel: TracingChannel<AcquireMessage, AcquireMessage> = tracingChannel('reenlock:acquire');
+
+/** An acquire that is traced. */
+interface Traced<T> {
+  /** Makes the store call. */
+  begin(): void;
+  readonly result: { readonly promise: Promise<T> };
+}
+
+/** Begins an acquire, and traces it until its result. */
+export function traced<T>(message: AcquireMessage, acquire: Traced<T>): Promise<T> {
+  return acquireChannel.tracePromise(async () => {
+    const call = (): void => acquire.begin();
+    if (message.runStoreCall === undefined) call();
+    else message.runStoreCall(call);
+    return acquire.result.promise;
+  }, message);
+}

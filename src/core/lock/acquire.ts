@@ -25,11 +25,11 @@ import type { Branch } from '../scope/scope.ts';
 import type { Entry } from '../scope/scope-holds.ts';
 import { warnOfManyKeys, warnOfOverlap } from '../scope/warnings.ts';
 import type { AcquireTask, Cancellation } from '../wait/task.ts';
-import { type AcquireCaller, type AcquireMessage, acquireChannel, type Failure } from './acquire-channel.ts';
+import { type AcquireCaller, type AcquireMessage, acquireChannel, type Failure, traced } from './acquire-channel.ts';
 import { branchObstacle, cycleError, isBlocked } from './branch-obstacle.ts';
 import { firstHold, type ScopedHold } from './hold.ts';
 import { isNotFree, reportFailed, reportGranted, reportReentered } from './outcome.ts';
-import { assertEnterable, assertNotOwnGuards, heldBy, isLeft, isLocal, lossOf, reenter } from './reentry.ts';
+import { assertEnterable, assertNotOwnGuards, heldBy, isLocal, leftTo, lossOf, reenter } from './reentry.ts';
 
 /** Which API made the call. A guard stops waiting when its client disconnects. */
 export type Caller = 'code' | 'guard';
@@ -103,12 +103,7 @@ function acquireTraced(acquisition: Acquisition, caller: AcquireCaller): Promise
   const locks = work.scope.runtime.locks as Locks;
   const message: AcquireMessage = { locks, key, category, mode, traceId, branch, holdId, caller, waitMs };
   acquisition.message = message;
-  return acquireChannel.tracePromise(async () => {
-    const call = (): void => acquisition.begin();
-    if (message.runStoreCall === undefined) call();
-    else message.runStoreCall(call);
-    return acquisition.result.promise;
-  }, message);
+  return traced(message, acquisition);
 }
 
 /** One acquire from the store. Ten thousand of these may wait: one object each, without closures. */
@@ -176,15 +171,21 @@ class Acquisition implements AcquireTask {
 
   /** Asks the store, or first waits for the branches of its scope that have the key beneath the same grant. */
   begin(now: Instant = this.startedAt): void {
-    const { request, joined, settings, work } = this;
+    const { name, request, joined, settings, work } = this;
     const { holds, runtime } = work.scope;
-    const isReentrant = settings.reentrant !== false;
     // Branches that begin meanwhile must not enter without the store.
-    const obstacle = isReentrant
-      ? branchObstacle(work, this.name, request.mode, joined, () => holds.addPending(this))
-      : undefined;
-    if (obstacle === undefined) holds.addPending(this);
+    const onFree = (): void => holds.addPending(this);
+    const isReentrant = settings.reentrant !== false;
+    const obstacle = isReentrant ? branchObstacle(work, name, request.mode, joined, onFree) : undefined;
+    if (obstacle === undefined) onFree();
     runtime.acquires.acquire(this, now, obstacle);
+    // If it begins again. Not before: others look again then, and must find it waiting ahead of them.
+    if (obstacle !== undefined) holds.removePending(this);
+  }
+
+  beginAgain(): void {
+    this.request = requestOf(this.work, this.name, this.settings);
+    this.begin(this.work.scope.runtime.clock.now());
   }
 
   heldBy(holder: LockHolder | undefined): HeldBy | undefined {
@@ -195,14 +196,22 @@ class Acquisition implements AcquireTask {
     if (this.message !== undefined) this.message.wasQueued = true;
   }
 
+  get isLeftOut(): boolean {
+    return leftTo(this.work, this.request, this.settings) !== undefined;
+  }
+
+  listen(onChange: () => void): (() => void) | undefined {
+    const { work, request, settings } = this;
+    if (settings.reentrant === false || work.scope.runtime.client.capabilities.transfer) return undefined;
+    return work.scope.holds.wait({ id: request.id, branch: work, from: work, mode: request.mode, check: onChange });
+  }
+
   enter(): boolean {
-    const { joined, work, settings, request } = this;
-    if (joined?.isHeld !== true || !isLeft(work, joined, request.owner)) return false;
-    // Meanwhile the branch around may have released it, and another branch may still have it.
-    const entry = work.scope.holds.entry(this.name.id, work, request.mode);
-    if (entry.grant !== joined || !isLocal(work, entry, joined, request.mode)) return false;
+    const { work, request, settings } = this;
+    const left = leftTo(work, request, settings);
+    if (left?.isFree !== true) return false;
     try {
-      const hold = reenter(work, joined, settings);
+      const hold = reenter(work, left.grant, settings);
       work.scope.holds.removePending(this);
       reportReentered(this, hold.fence);
       this.result.resolve(hold);
@@ -215,7 +224,9 @@ class Acquisition implements AcquireTask {
   onGranted(granted: Granted): void {
     const { scope } = this.work;
     if (granted.otherHolds !== 0 && this.#isBlocked) {
-      this.#beginAgain();
+      const { key, category, request, leaseMs } = this;
+      scope.runtime.releases.releaseInBackground({ key, category, request, leaseMs });
+      this.beginAgain();
       return;
     }
     const { equalHolds = 0 } = granted;
@@ -244,15 +255,6 @@ class Acquisition implements AcquireTask {
    */
   get #isBlocked(): boolean {
     return this.settings.reentrant !== false && isBlocked(this.work, this.name.id, this.request.mode);
-  }
-
-  /** Releases what it was granted, and waits for the other branch first. */
-  #beginAgain(): void {
-    const { key, category, request, leaseMs, work } = this;
-    work.scope.runtime.releases.releaseInBackground({ key, category, request, leaseMs });
-    work.scope.holds.removePending(this);
-    this.request = requestOf(work, this.name, this.settings);
-    this.begin(work.scope.runtime.clock.now());
   }
 
   onRefused(retryAfterMs: number): void {

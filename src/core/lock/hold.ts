@@ -73,8 +73,12 @@ export class ScopedHold implements OwnedHold {
     const { grant } = this;
     if (grant.reentrant === false) return;
     const owner = parent.ownerAs(grant.reentrant);
-    // The store knows it under the branch that has ended. A grant of another branch around it stays with that one.
-    if (!isAncestor(grant.request.owner, owner)) inBackground(inherit(this.#scope.runtime, grant, owner));
+    // A grant of another branch around it stays with that one.
+    if (isAncestor(grant.request.owner, owner)) return;
+    // The store knows it under the branch that has ended.
+    const { runtime } = this.#scope;
+    if (runtime.client.capabilities.transfer) inBackground(inherit(runtime, grant, owner));
+    else grant.isLeft = true;
   }
 
   /** Private, so that a copy of a hold has no owner in it. */

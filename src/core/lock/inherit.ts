@@ -11,11 +11,10 @@ const refusedMs = 1_000;
 /**
  * Passes a grant, in the store, from a branch that has ended to the branch around it (a child that commits passes its locks to its
  * parent: J. E. B. Moss, Nested Transactions, 1981). Until then, services that the parent calls wait for it. Resolves when the
- * store has done so or the grant has ended. Does nothing in a store without the capability.
+ * store has done so or the grant has ended.
  */
 export async function inherit(runtime: Runtime, grant: Grant, owner: string): Promise<void> {
-  const { client, clock } = runtime;
-  if (!client.capabilities.transfer) return;
+  const { clock } = runtime;
   for (;;) {
     // A renewal under the old hold id must neither be in flight nor begin.
     while ((grant.isRenewing || grant.extensions > 0) && grant.isHeld) await pause(clock, retryMs);

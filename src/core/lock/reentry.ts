@@ -5,7 +5,6 @@ import { LockConfigError } from '../model/errors/mistakes.ts';
 import { LockLimitError } from '../model/errors/refusals.ts';
 import type { LockName } from '../model/key.ts';
 import type { AcquireSettings, AcquireTarget } from '../model/options.ts';
-import { isAncestor } from '../model/owner.ts';
 import type { HoldRequest } from '../model/store.ts';
 import type { HoldMode, Reentrant } from '../model/types.ts';
 import type { Branch, Scope } from '../scope/scope.ts';
@@ -20,13 +19,34 @@ export function isLocal(branch: Branch, { blocker, isAlongside }: Entry, grant: 
   if (blocker !== undefined || isAlongside || (mode === 'write' && grant.request.mode !== 'write')) return false;
   if (mode !== 'permit' && !branch.scope.isShared) return true;
   const owner = branch.ownerAs(grant.reentrant);
-  return grant.request.owner === owner || (mode !== 'permit' && isLeft(branch, grant, owner));
+  return grant.request.owner === owner || (mode !== 'permit' && isLeft(grant, owner));
 }
 
-/** Whether a branch that has ended has left a grant that the store can't pass on: it admits nobody but what that branch called. */
-export function isLeft({ scope }: Branch, grant: Grant, owner: string): boolean {
-  const { transfer } = scope.runtime.client.capabilities;
-  return !transfer && !grant.isShared && !isAncestor(grant.request.owner, owner);
+/** A grant that an ended branch has left, for a branch that the store can't let in. */
+export interface Left {
+  readonly grant: Grant;
+  /** Whether no other branch is in it. */
+  readonly isFree: boolean;
+}
+
+/** What an ended branch has left to one around a branch, if an acquire that waits in the store must go on in its scope. */
+export function leftTo(
+  branch: Branch,
+  { id, owner, mode, permits }: HoldRequest,
+  { reentrant }: Pick<AcquireSettings, 'reentrant'>,
+): Left | undefined {
+  const entry = branch.scope.holds.entry(id, branch, mode);
+  const { grant, blocker } = entry;
+  if (grant?.isHeld !== true || !isLeft(grant, owner)) return undefined;
+  // It may have been acquired with other options. A branch needs its own permit.
+  if (grant.reentrant !== reentrant || grant.request.permits !== undefined || permits !== undefined) return undefined;
+  const isFree = isLocal(branch, entry, grant, mode);
+  return isFree || blocker !== undefined ? { grant, isFree } : undefined;
+}
+
+/** Whether only the scope can let an owner into a grant: the store can't, and no service that the ended branch called is in it. */
+function isLeft(grant: Grant, owner: string): boolean {
+  return grant.isLeftBeside(owner) && !grant.isShared;
 }
 
 /** Adds a hold to a grant of the scope, without a store call. Throws if the key was re-entered too often. */

@@ -67,6 +67,21 @@ function excludes(one: HoldMode, other: HoldMode): boolean {
   return one !== 'read' || other !== 'read';
 }
 
+/** Of the grants around a branch, the one with the highest rank counts. One that excludes it in the store comes first. */
+function rankOf(grant: Grant, branch: Branch, mode: HoldMode): number {
+  const isWrite = grant.request.mode === 'write';
+  if (isWrite && grant.isLeft && grant.isLeftBeside(branch.ownerAs(grant.reentrant))) return 2;
+  return grant.request.mode === mode ? 1 : 0;
+}
+
+/**
+ * Whether the store refuses an owner as long as it has a grant that a branch has left, and has not granted that owner's acquire
+ * before.
+ */
+function isKeptOut(owner: string, left: Grant | undefined): boolean {
+  return left?.isLeftBeside(owner) === true && left.request.mode === 'write' && !isAncestor(owner, left.request.owner);
+}
+
 const none: readonly never[] = [];
 
 /** The holds of the branches of one scope, and their acquires in flight. */
@@ -170,15 +185,17 @@ export class ScopeHolds {
       if (branch.isWithin(hold.work)) {
         // Nothing may be built on a lost grant, until its holds are released.
         if (grant.lostError !== undefined) return { grant, blocker: undefined, isAlongside: false };
-        if (found === undefined || (found.request.mode !== mode && grant.request.mode === mode)) found = grant;
+        if (found !== grant && (found === undefined || rankOf(grant, branch, mode) > rankOf(found, branch, mode)))
+          found = grant;
       } else if (grant.lostError === undefined) meet(hold, grant.request.owner, grant.reentrant, grant);
     }
     for (const { work, request, settings } of this.#pending ?? none) {
       // What a branch within the asking one asks for may be granted after this.
-      if (request.id === id && !branch.isWithin(work) && !work.isWithin(from))
+      const isOther = request.id === id && !branch.isWithin(work) && !work.isWithin(from);
+      if (isOther && !isKeptOut(request.owner, found))
         meet({ work, mode: request.mode }, request.owner, settings.reentrant);
     }
-    return { grant: found, blocker, isAlongside: isAlongside || this.#isWantedWithin(id, mode) };
+    return { grant: found, blocker, isAlongside: isAlongside || this.#isWantedWithin(id, mode, found) };
   }
 
   /** How many other holds and acquires of the scope the store may count as equals: under one owner, no readers beside a reader. */
@@ -237,12 +254,13 @@ export class ScopeHolds {
   }
 
   /** Whether a job within the scope has a lock, or asks for it. None of its holds belongs to an ancestor of a branch here. */
-  #isWantedWithin(id: string, mode: HoldMode): boolean {
+  #isWantedWithin(id: string, mode: HoldMode, found: Grant | undefined): boolean {
+    const isAsking = ({ request }: PendingAcquire): boolean =>
+      request.id === id && excludes(request.mode, mode) && !isKeptOut(request.owner, found);
     for (const job of this.#within ?? none) {
       const holds = job.#holds.some((hold) => hold.grant.request.id === id && excludes(hold.mode, mode));
-      const isAsked = job.#pending?.some(({ request }) => request.id === id && excludes(request.mode, mode));
-      if (holds || isAsked) return true;
-      if (job.#isWantedWithin(id, mode)) return true;
+      if (holds || job.#pending?.some(isAsking)) return true;
+      if (job.#isWantedWithin(id, mode, found)) return true;
     }
     return false;
   }

@@ -1,4 +1,12 @@
-import { type Clock, elapsedMs, type Instant, lastedMs, outsideRequests, type Timer } from '../base/clock.ts';
+import {
+  type Clock,
+  elapsedMs,
+  type Instant,
+  lastedMs,
+  maxTimerMs,
+  outsideRequests,
+  type Timer,
+} from '../base/clock.ts';
 import type { ReplyTimestamp } from '../client/granted.ts';
 import type { ReleaseTarget } from '../client/releases.ts';
 import type { LockStoreError } from '../model/errors/failures.ts';
@@ -24,6 +32,8 @@ export class Waiter implements Positioned {
   isSettled = false;
   /** Ends the acquire in time. */
   timer: Timer | undefined = undefined;
+  /** Ends what `listen` of its task began. */
+  unlisten: (() => void) | undefined = undefined;
 
   constructor(task: AcquireTask, askedAt: Instant, mayWait: boolean) {
     this.task = task;
@@ -40,6 +50,16 @@ export class Waiter implements Positioned {
     const hasWaited = this.askedAt !== startedAt && waitMs > 0;
     const endMs = hasWaited ? Math.min(waitMs, firstCallTimeoutMs) : firstCallTimeoutMs;
     return endMs - elapsedMs(this.askedAt, startedAt);
+  }
+
+  /** Calls `onDue` in time. Keeps the process alive, even in an endless wait. Cleared when the waiter is gone. */
+  startTimer(clock: Clock, leftMs: number, onDue: (waiter: Waiter) => void): void {
+    this.timer?.cancel();
+    const onTimer = (): void => {
+      if (leftMs > maxTimerMs) this.startTimer(clock, leftMs - maxTimerMs, onDue);
+      else onDue(this);
+    };
+    this.timer = clock.after(Math.min(leftMs, maxTimerMs), onTimer, true);
   }
 
   /** What to release when it gives up: whatever went wrong, the store may have queued it or granted the key. */

@@ -1,4 +1,4 @@
-import { elapsedMs, type Instant, maxTimerMs } from '../base/clock.ts';
+import { elapsedMs, type Instant } from '../base/clock.ts';
 import { InFlight } from '../base/in-flight.ts';
 import { warnOnce } from '../base/process-state.ts';
 import { RoundLimiter } from '../base/round-limiter.ts';
@@ -43,6 +43,7 @@ export class PendingAcquires {
   readonly #limiter = new RoundLimiter();
   readonly #offers: Offers;
   readonly #queues: WaitQueues;
+  readonly #onDue = (waiter: Waiter): void => inBackground(this.#timeOut(waiter));
   /** Whether new acquires are refused. */
   isClosed = false;
 
@@ -91,7 +92,8 @@ export class PendingAcquires {
     this.inFlight.begin();
     const { timeLeftMs } = waiter;
     // A store that has longer than this to reply has not failed by then.
-    if (timeLeftMs < this.#access.settings.storeTimeoutMs) this.#startTimer(waiter, timeLeftMs);
+    if (timeLeftMs < this.#access.settings.storeTimeoutMs)
+      waiter.startTimer(this.#access.clock, timeLeftMs, this.#onDue);
     if (!waiter.mayWait) this.#begin(waiter, now);
     // Behind those that wait to subscribe, also just after the subscription has become active.
     else if (this.#unsubscribed !== undefined) this.#unsubscribed.push(waiter);
@@ -220,23 +222,24 @@ export class PendingAcquires {
     waiter.task.onQueued();
     this.#waiters.set(request.holdId, waiter);
     this.#queues.join(waiter, sent, reply);
-    this.#startTimer(waiter, waitMs - elapsedMs(this.#access.clock.now(), startedAt));
+    const { clock } = this.#access;
+    waiter.startTimer(clock, waitMs - elapsedMs(clock.now(), startedAt), this.#onDue);
     cancellation.listen((error) => this.#fail(waiter, error));
+    waiter.unlisten = waiter.task.listen(() => this.#leaveIfLeftOut(waiter));
     if (this.#access.events.has('waiting')) this.#access.events.emit('waiting', eventOf(waiter.task));
     this.#offers.offerEarly(waiter);
     // A job that must stop still gets a free key, and its grant may have been on its way.
     if (cancellation.waitError !== undefined) this.#fail(waiter, cancellation.waitError);
     this.#observer?.onWaiting(waiter);
+    // A branch may have ended while the call was on its way.
+    this.#leaveIfLeftOut(waiter);
   }
 
-  /** Ends the wait in time. Keeps the process alive, even in an endless wait. Cleared when the waiter is gone. */
-  #startTimer(waiter: Waiter, leftMs: number): void {
-    waiter.timer?.cancel();
-    const onDue = (): void => {
-      if (leftMs > maxTimerMs) this.#startTimer(waiter, leftMs - maxTimerMs);
-      else inBackground(this.#timeOut(waiter));
-    };
-    waiter.timer = this.#access.clock.after(Math.min(leftMs, maxTimerMs), onDue, true);
+  /** Ends a wait that the store can't end: the task goes on in its scope. */
+  #leaveIfLeftOut(waiter: Waiter): void {
+    if (waiter.state !== 'waiting' || !waiter.task.isLeftOut) return;
+    this.#giveUp(waiter);
+    if (!waiter.task.enter()) waiter.task.beginAgain();
   }
 
   #grant(waiter: Waiter, granted: Granted): void {
@@ -272,6 +275,7 @@ export class PendingAcquires {
     waiter.timer?.cancel();
     if (waiter.queue !== undefined) {
       waiter.task.cancellation.unlisten();
+      waiter.unlisten?.();
       this.#waiters.delete(waiter.task.request.holdId);
       this.#observer?.onEnded(waiter);
       this.#queues.leave(waiter.queue, waiter);

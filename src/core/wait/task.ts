@@ -14,8 +14,14 @@ export interface AcquireTask extends AcquireCall {
   readonly cancellation: Cancellation;
   /** Whether a holder is work of the same request or trace. */
   heldBy(holder: LockHolder | undefined): HeldBy | undefined;
-  /** Called after a wait for other branches: enters without the store, if that can't let it in. Returns whether it has ended so. */
+  /** Whether the store can't let it in before the release of what an ended branch has left: only its scope can. */
+  readonly isLeftOut: boolean;
+  /** Calls `onChange` whenever `isLeftOut` may have changed, until the returned function is called. It can't change if there is none. */
+  listen(onChange: () => void): (() => void) | undefined;
+  /** Enters what an ended branch has left, without the store, unless another branch is in it. Returns whether it has ended so. */
   enter(): boolean;
+  /** Begins anew, under another hold id, after it has left the queue. */
+  beginAgain(): void;
   /** Called if it must wait in the queue. */
   onQueued(): void;
   onGranted(granted: Granted): void;

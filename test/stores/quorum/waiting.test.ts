@@ -94,6 +94,32 @@ describe('A wait for a lock on a quorum', () => {
     expect(patient.state).toBe('fulfilled');
   });
 
+  it('Waits of parallel branches for what another branch has left to their request end, one branch inside at a time', async () => {
+    const setup = setUp();
+    let inside = 0;
+    const work = async (): Promise<void> => {
+      inside += 1;
+      expect(inside).toBe(1);
+      await new Promise<void>((resolve) => setup.clock.after(20, resolve));
+      inside -= 1;
+    };
+    const leave = async (): Promise<void> => {
+      await lock.acquire('key');
+      await work();
+    };
+    const job = setup.job();
+    const left = job.in(() => lock.run('other', leave));
+    await setup.clock.settle();
+    const all = outcomeOf(job.in(() => Promise.all([1, 2, 3].map(() => lock.run('key', work)))));
+    const stranger = await queued(setup.sibling());
+    await setup.clock.advance(1_000);
+    await left;
+    expect([all.state, stranger.state]).toEqual(['fulfilled', 'pending']);
+    await job.end();
+    await setup.clock.advance(1_000);
+    expect(stranger.state).toBe('fulfilled');
+  });
+
   it('A wait is overtaken by re-entry from the other process', async () => {
     const setup = setUp();
     const other = setup.sibling();
