@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { isDeepStrictEqual } from 'node:util';
 import { id as rTracerId, runWithId } from 'cls-rtracer';
 import type { Timer } from '../core/base/clock.ts';
 import { processState, warnOnce } from '../core/base/process-state.ts';
@@ -41,6 +42,8 @@ export class TracedRequest implements ResponseEvents {
   newestHold: Hold | undefined;
   /** The request's properties for the newest hold and for all of them. */
   readonly holdNames: readonly [newest: string, all: string];
+  /** The options of the `traceContext` that opened it. */
+  readonly options: TraceContextOptions;
   /** Set if the application wants a `Server-Timing` header. */
   readonly timing: ServerTiming | undefined;
   readonly #graceMs: number;
@@ -52,18 +55,20 @@ export class TracedRequest implements ResponseEvents {
     res: ServerResponse,
     socket: Socket | undefined,
     scope: Scope,
-    { abortGraceMs, holdName, serverTiming }: Omit<TraceContextOptions, 'trust'>,
-    options: WorkOptions,
+    options: TraceContextOptions,
+    work: WorkOptions,
   ) {
     const { clock, settings } = scope.runtime;
+    const { abortGraceMs, holdName, serverTiming } = options;
     this.scope = scope;
+    this.options = options;
     this.holdNames = holdNames(holdName);
     this.timing = serverTiming === true ? new ServerTiming(clock, res) : undefined;
     this.#graceMs = abortGraceMs ?? settings.abortGraceMs;
     // Earlier middleware may have begun the response.
     if (!res.headersSent) res.setHeader(scope.headerName, scope.traceId);
     this.#endConnection(res);
-    this.watch = new ResponseWatch(req, res, socket, options, this);
+    this.watch = new ResponseWatch(req, res, socket, work, this);
   }
 
   /** The holds that its guards acquired, by key; undefined if there are none. */
@@ -112,32 +117,45 @@ const rules = {
 
 /** Checks the options of `traceContext` once. The configured `Locks` is read with each request, because it may be replaced. */
 export class Tracing {
-  readonly #options: Omit<TraceContextOptions, 'trust'>;
+  readonly #options: TraceContextOptions;
   readonly #ownTrust: CheckedTrust | undefined;
   readonly #ownRuntime: Runtime | undefined;
   readonly #defaultTrust = defaultTrust();
   #isUsed = false;
+  /** The options of an outer `traceContext` that were found to agree with these. */
+  #outer: TraceContextOptions | undefined;
 
   constructor(options: TraceContextOptions | undefined) {
     checkFactoryCall('traceContext()', options);
-    const { trust, ...others } = checkOptions(options, rules, 'traceContext');
-    this.#options = others;
-    this.#ownTrust = checkTrust(trust);
+    this.#options = checkOptions(options, rules, 'traceContext');
+    this.#ownTrust = checkTrust(this.#options.trust);
     this.#ownRuntime = this.#options.locks && runtimeOf(this.#options.locks);
     checkRTracer();
   }
 
   /** Opens the scope of a request, or finds the one that an outer `traceContext` has opened. Throws `LockConfigError`. */
-  open(req: IncomingMessage, res: ServerResponse, options: WorkOptions): TracedRequest {
+  open(req: IncomingMessage, res: ServerResponse, work: WorkOptions): TracedRequest {
     const known = tracedRequest(req);
-    if (known === undefined) return this.#begin(req, res, options);
+    if (known === undefined) return this.#begin(req, res, work);
     if (this.#ownRuntime !== undefined && known.scope.runtime !== this.#ownRuntime) {
       throw new LockConfigError('Expected every `traceContext` on one request to have the same `locks`, got two');
     }
+    if (known.options !== this.#outer) this.#checkOuter(known.options);
     return known;
   }
 
-  #begin(req: IncomingMessage, res: ServerResponse, options: WorkOptions): TracedRequest {
+  /** The outer one has decided already. An option that has no effect, such as a narrower `trust`, would seem to have one. */
+  #checkOuter(outer: TraceContextOptions): void {
+    for (const [name, value] of Object.entries(this.#options)) {
+      if (name === 'locks' || isDeepStrictEqual(value, outer[name as keyof TraceContextOptions])) continue;
+      throw new LockConfigError(
+        `Expected every \`traceContext\` on one request to have the options of the first, got another \`${name}\`: set it on the first one`,
+      );
+    }
+    this.#outer = outer;
+  }
+
+  #begin(req: IncomingMessage, res: ServerResponse, work: WorkOptions): TracedRequest {
     const runtime = this.#ownRuntime ?? runtimeOf(defaultLocks());
     const known = rTracerId();
     // A request that another request's handler makes in process has the id of that request, which this package set.
@@ -155,7 +173,7 @@ export class Tracing {
       headerName,
       signatures: typeof this.#ownTrust === 'object' ? this.#ownTrust : undefined,
     });
-    const request = new TracedRequest(req, res, http1Socket(req, socket), scope, this.#options, options);
+    const request = new TracedRequest(req, res, http1Socket(req, socket), scope, this.#options, work);
     processState().requests.set(req, request);
     return request;
   }

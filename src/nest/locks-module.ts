@@ -73,8 +73,9 @@ export class LocksModule implements NestModule, BeforeApplicationShutdown {
   readonly #host: HttpAdapterHost;
   readonly #trace: Middleware;
 
-  /** Called by Nest. Throws `LockConfigError` for bad options. */
+  /** Called by Nest. Throws `LockConfigError` for bad options, and if the application has this module with other locks. */
   constructor(options: LocksModuleOptions, locks: Locks, host: HttpAdapterHost) {
+    checkOnly(host, locks);
     this.#locks = locks;
     this.#host = host;
     this.#trace = traceContext({ ...options, locks });
@@ -153,6 +154,20 @@ function locksOf(options: LocksModuleOptions | undefined): Locks {
   throw new LockConfigError(
     `Expected the options of \`LocksModule\` to have \`locks\`, got ${describe(locks)}: pass what \`createLocks\` returns`,
   );
+}
+
+/** The locks of each application that has the module. */
+const locksByApplication = new WeakMap<HttpAdapterHost, Locks>();
+
+/** With two, it would depend on the order of imports whose locks a request and a provider get. */
+function checkOnly(host: HttpAdapterHost, locks: Locks): void {
+  const known = locksByApplication.get(host) ?? locks;
+  if (known !== locks) {
+    throw new LockConfigError(
+      'Expected an application to import `LocksModule` once, in its root module, got two with different `locks`: import one of them',
+    );
+  }
+  locksByApplication.set(host, locks);
 }
 
 function isHttpServer(server: unknown): server is Parameters<typeof closeServer>[0] {

@@ -1,5 +1,5 @@
 import type * as OpenTelemetry from '@opentelemetry/api';
-import type { Locks } from '../core/index.ts';
+import { LockConfigError, type Locks } from '../core/index.ts';
 import { loadPeer, tooOld } from '../core/model/peer.ts';
 import { boolean, callable, checkOptions, objectWith, type Rules } from '../core/model/validate.ts';
 import { LockNames, type NamedLock } from '../metrics/lock-names.ts';
@@ -27,8 +27,8 @@ const rules: Rules<InstrumentLocksOptions> = {
 
 /**
  * Makes spans of the acquires and holds of one `Locks`, and collects its metrics, for OpenTelemetry. Call it after the SDK has started.
- * Returns a function that stops this and ends the open spans. Throws `LockConfigError` for bad options, and if
- * `@opentelemetry/api` is not installed or too old.
+ * Returns a function that stops this and ends the open spans. Throws `LockConfigError` for bad options, for a second call with the
+ * same `Locks` and provider before that, and if `@opentelemetry/api` is not installed or too old.
  *
  * @example
  * ```ts
@@ -48,11 +48,34 @@ export function instrumentLocks(locks: Locks, options?: InstrumentLocksOptions):
   const meter = (meterProvider ?? api.metrics).getMeter('reenlock');
   // The package hides its version. The synchronous gauge is what 1.9 has added.
   if (!('createGauge' in meter)) throw tooOld('@opentelemetry/api', undefined, '1.9', 'reenlock/otel');
+  const forget = remember(locks, {
+    tracerProvider: tracerProvider ?? api.trace.getTracerProvider(),
+    meterProvider: meterProvider ?? api.metrics.getMeterProvider(),
+  });
   const names = new LockNames(lockName);
   const stopTracing = traceLocks(api, (tracerProvider ?? api.trace).getTracer('reenlock'), locks, names, keys);
   const stopMetrics = recordLockMetrics(meter, locks, names);
   return function stop() {
     stopTracing();
     stopMetrics();
+    forget();
   };
+}
+
+type Providers = Readonly<Record<'tracerProvider' | 'meterProvider', object>>;
+
+/** Where the spans and metrics of each `Locks` go. */
+const providersOf = new WeakMap<Locks, Set<Providers>>();
+
+/** Throws if a provider would get everything twice. Returns a function that forgets the providers. */
+function remember(locks: Locks, providers: Providers): () => void {
+  const known = providersOf.get(locks) ?? new Set();
+  for (const name of ['tracerProvider', 'meterProvider'] as const) {
+    if (![...known].some((other) => other[name] === providers[name])) continue;
+    throw new LockConfigError(
+      `Expected a \`Locks\` that \`instrumentLocks\` does not observe yet for this \`${name}\`, got one that it does: first call the function that the earlier call returned`,
+    );
+  }
+  providersOf.set(locks, known.add(providers));
+  return () => known.delete(providers);
 }

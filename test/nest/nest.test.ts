@@ -7,6 +7,7 @@ import {
   type CanActivate,
   Catch,
   Controller,
+  type DynamicModule,
   type ExceptionFilter,
   Get,
   type INestApplication,
@@ -88,7 +89,7 @@ describe.each<readonly [string, () => AbstractHttpAdapter]>([
     }
     const root = { module: Root, imports: [module], controllers };
     app = await NestFactory.create(root, createAdapter(), { logger, abortOnError: false });
-    if (above.length > 0) for (const each of [traceContext({ locks }), ...above]) app.use(each);
+    if (above.length > 0) for (const each of [traceContext({ locks, trust: 'all' }), ...above]) app.use(each);
     await app.listen(0, '127.0.0.1');
     return `http://127.0.0.1:${(app.getHttpServer().address() as AddressInfo).port}`;
   }
@@ -350,6 +351,36 @@ describe.each<readonly [string, () => AbstractHttpAdapter]>([
     await expect(start([], LocksModule.forRoot(given as never))).rejects.toThrow(
       expect.objectContaining({ code: 'ERR_LOCK_CONFIG', message: expect.stringContaining(message) }),
     );
+  });
+
+  it('Two modules of one application with different locks are refused when it is created', async () => {
+    const others = createTestLocks();
+    const modules = [LocksModule.forRoot({ locks }), LocksModule.forRoot({ locks: others })];
+    const feature = { module: class Feature {}, imports: [modules[1] as DynamicModule] };
+    const root = { module: class Root {}, imports: [modules[0] as DynamicModule, feature] };
+    await expect(NestFactory.create(root, createAdapter(), { logger, abortOnError: false })).rejects.toMatchObject({
+      code: 'ERR_LOCK_CONFIG',
+      message: expect.stringContaining('once'),
+    });
+    await others.end();
+  });
+
+  it('Two modules of one application with the same locks are as one', async () => {
+    @Controller()
+    class Guarded {
+      @Get()
+      @LockOn('k')
+      async get(@Req() { lock: hold }: LockedRequest): Promise<boolean> {
+        return hold?.isHeld() === true;
+      }
+    }
+    const feature = { module: class Feature {}, imports: [LocksModule.forRoot({ locks })], controllers: [Guarded] };
+    const root = { module: class Root {}, imports: [LocksModule.forRoot({ locks }), feature] };
+    app = await NestFactory.create(root, createAdapter(), { logger });
+    await app.listen(0, '127.0.0.1');
+    expect(await (await fetch(await app.getUrl())).json()).toBe(true);
+    await app.close();
+    await expect(runInTrace(() => lock.acquire('k'), { locks })).rejects.toMatchObject({ code: 'ERR_LOCK_CLOSED' });
   });
 
   it('Middleware that `app.use` mounts can lock, if traceContext is mounted before it as well', async () => {

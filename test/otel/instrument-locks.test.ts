@@ -247,6 +247,28 @@ describe('instrumentLocks', () => {
     expect(spans()).toHaveLength(3);
   });
 
+  it('A second call for the same `Locks` and provider is an error, since each span and metric would be made twice', async () => {
+    const [meterProvider, other] = [new MeterProvider(), new MeterProvider()];
+    const otherTracers = new BasicTracerProvider();
+    instrument({ meterProvider });
+    const message = 'Expected a `Locks` that `instrumentLocks` does not observe yet for this';
+    for (const again of [{ meterProvider: other }, { meterProvider, tracerProvider: otherTracers }]) {
+      const call = () => instrumentLocks(locks, { tracerProvider, ...again });
+      expect(call).toThrow(
+        expect.objectContaining({ code: 'ERR_LOCK_CONFIG', message: expect.stringContaining(message) }),
+      );
+    }
+    await job('job', () => lock.run('key', () => 'done'));
+    expect(tree()).toEqual(['job', '  acquire default: granted', '  hold default: released']);
+    const others = createTestLocks();
+    instrumentLocks(others, { tracerProvider, meterProvider })();
+    await others.end();
+    instrumentLocks(locks, { tracerProvider: otherTracers, meterProvider: other })();
+    stop();
+    instrument({ meterProvider });
+    await Promise.all([meterProvider.shutdown(), other.shutdown(), otherTracers.shutdown()]);
+  });
+
   it('The acquires of other `Locks` are not traced', async () => {
     instrument();
     const others = createTestLocks();

@@ -1,5 +1,6 @@
 import { id as rtracerId } from 'cls-rtracer';
 import { createLocks, currentTrace, getLock, runInTrace, traceHeaders } from 'reenlock';
+import type { TraceContextOptions } from '../../../src/http/traced-request.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { type App, type Call, describeFrameworks } from '../../support/http/frameworks.ts';
 import { clientLeaves, ServerStage } from '../../support/http/server-stage.ts';
@@ -33,6 +34,35 @@ describeFrameworks('traceContext', (framework) => {
     expect({ status, body }).toEqual({ status: 500, body: { code: 'ERR_LOCK_CONFIG' } });
     expect(stage.journal).toEqual([]);
     await others.close();
+  });
+
+  it.each<[string, TraceContextOptions, TraceContextOptions]>([
+    ['trust', { trust: 'all' }, { trust: 'none' }],
+    ['bareTraceId', {}, { bareTraceId: 'branch' }],
+    ['holdName', { holdName: 'hold' }, { holdName: 'held' }],
+  ])(
+    'traceContext with another `%s` than the outer one, which would have no effect, is an error',
+    async (name, outer, inner) => {
+      const stage = await ServerStage.start(framework, { bare: true }, (app, stage) =>
+        app
+          .onError((error, call) => call.send({ code: error.code, message: error.message }, error.status ?? 500))
+          .use(traceContext({ locks: stage.locks, ...outer }), traceContext({ abortGraceMs: undefined, ...inner }))
+          .route('/x', (call) => call.send('in')),
+      );
+      const { status, body } = await stage.get('/x');
+      expect({ status, body }).toMatchObject({ status: 500, body: { code: 'ERR_LOCK_CONFIG' } });
+      expect((body as { message: string }).message).toContain(`\`${name}\``);
+    },
+  );
+
+  it('traceContext with the same options as the outer one, written once more, is as one', async () => {
+    const options = () => ({ trust: { secrets: ['a-secret-that-all-services-have-in-common'], audience: 'stock' } });
+    const stage = await ServerStage.start(framework, { bare: true }, (app, stage) =>
+      app
+        .use(traceContext({ locks: stage.locks, ...options() }), traceContext(options()))
+        .route('/x', lockOn('k'), (call) => call.send('in')),
+    );
+    expect((await stage.get('/x')).status).toBe(200);
   });
 
   it('traceContext mounted twice, and again in a sub-application, is one scope with one id', async () => {
