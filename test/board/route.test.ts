@@ -7,7 +7,6 @@ import { type Call, describeStyles } from '../support/http/frameworks.ts';
 import { ServerStage } from '../support/http/server-stage.ts';
 
 describeStyles('the board shows routes:', (framework) => {
-  afterEach(ServerStage.endAll);
   // Plain Node has no router to ask.
   const route = framework.adapter === 'node' ? undefined : 'GET /orders/:id';
 

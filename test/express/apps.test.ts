@@ -2,11 +2,9 @@ import type { Response } from 'express';
 import { lockOn, traceContext } from 'reenlock/express';
 import { Contest, type Work } from '../support/http/contest.ts';
 import { describeExpress, type Express } from '../support/http/native.ts';
-import { ServerStage } from '../support/http/server-stage.ts';
+import type { ServerStage } from '../support/http/server-stage.ts';
 
 describeExpress('An application within an application', (framework, express) => {
-  afterEach(ServerStage.endAll);
-
   /** Where `traceContext` stands, and where the guards of the key do. */
   interface Arrangement {
     readonly trace: { readonly outer: boolean; readonly inner: boolean };

@@ -3,11 +3,8 @@ import { getLock, lock } from 'reenlock';
 import { lockOn } from 'reenlock/express';
 import { Contest } from '../support/http/contest.ts';
 import { describeExpress } from '../support/http/native.ts';
-import { ServerStage } from '../support/http/server-stage.ts';
 
 describeExpress('Guards on a router', (framework, express) => {
-  afterEach(ServerStage.endAll);
-
   it('A guard on a router is re-entered by a guard on a route, and released once', async () => {
     const contest = await Contest.through(framework, { path: '/first/orders/k' }, (app, work) => {
       const router = express.Router();

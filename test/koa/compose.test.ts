@@ -8,8 +8,6 @@ import { describeKoa } from '../support/http/native.ts';
 import { ServerStage } from '../support/http/server-stage.ts';
 
 describeKoa('A guard below other Koa middleware', (framework, Koa, compose) => {
-  afterEach(ServerStage.endAll);
-
   const answer =
     (work: Work): Middleware =>
     async (ctx) => {

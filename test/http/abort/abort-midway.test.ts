@@ -22,8 +22,6 @@ async function readBody(call: Call, stage: ServerStage): Promise<void> {
 }
 
 describeFrameworks('A client that hangs up in the middle of its request', (framework) => {
-  afterEach(ServerStage.endAll);
-
   it('[abort-midway-01] A handler that reads the body keeps its hold until it has undone its work and failed', async () => {
     const undone = gate();
     const contest = await Contest.opened(framework, {}, upload, async (call, stage) => {
@@ -75,8 +73,6 @@ describeFrameworks('A client that hangs up in the middle of its request', (frame
 });
 
 describeFrameworks('A client that hangs up, with releaseOn `close`', (framework) => {
-  afterEach(ServerStage.endAll);
-
   it('[abort-midway-04] With releaseOn `close`, a handler whose client hangs up keeps the lock until it has responded', async () => {
     const work = gate();
     const contest = await Contest.start(framework, { guard: { releaseOn: 'close' } }, async (call, stage) => {
@@ -95,8 +91,6 @@ describeFrameworks('A client that hangs up, with releaseOn `close`', (framework)
 });
 
 describeFrameworks('A client that has hung up before traceContext saw its request', (framework) => {
-  afterEach(ServerStage.endAll);
-
   it.each(['FIN', 'RST'] as const)(
     '[abort-midway-05] A request whose client has already hung up gets no lock, and its handler never runs (%s)',
     async (how) => {

@@ -9,7 +9,6 @@ const hangups: Hangup[] = ['FIN', 'RST'];
 
 describeFrameworks('A client that hangs up while it waits', (framework) => {
   const { lockOn } = framework;
-  afterEach(ServerStage.endAll);
 
   /** `first` holds the key until `go`; `second` waits for it, holding another one from an outer guard; then `third` waits. */
   async function waiting(options?: ServerStageOptions) {

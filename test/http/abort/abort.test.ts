@@ -5,13 +5,11 @@ import { Contest } from '../../support/http/contest.ts';
 import { type Call, describeFrameworks } from '../../support/http/frameworks.ts';
 import type { Protocol } from '../../support/http/protocols.ts';
 import type { Hangup } from '../../support/http/raw-client.ts';
-import { clientLeaves, ServerStage } from '../../support/http/server-stage.ts';
+import { clientLeaves } from '../../support/http/server-stage.ts';
 
 const hangups: Hangup[] = ['FIN', 'RST'];
 
 describeFrameworks('A client that hangs up while its handler runs', (framework) => {
-  afterEach(ServerStage.endAll);
-
   it.each<[Hangup, Protocol]>([
     ['FIN', 'HTTP/1.1'],
     ['RST', 'HTTP/1.1'],
@@ -165,8 +163,6 @@ describeFrameworks('A client that hangs up while its handler runs', (framework) 
 });
 
 describeFrameworks('A connection that ends without its client', (framework) => {
-  afterEach(ServerStage.endAll);
-
   it('[abort-08] A connection that ends by a timeout leaves the hold to its handler', async () => {
     const work = gate();
     const contest = await Contest.start(framework, async (call, stage) => {
@@ -204,8 +200,6 @@ describeFrameworks('A connection that ends without its client', (framework) => {
 });
 
 describeFrameworks('Server code that destroys the connection', (framework) => {
-  afterEach(ServerStage.endAll);
-
   it.each<[string, (call: Call) => unknown, Protocol?]>([
     ['req.destroy()', (call) => call.req.destroy()],
     ['req.destroy() over TLS', (call) => call.req.destroy(), 'HTTPS'],

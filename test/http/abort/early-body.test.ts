@@ -23,8 +23,6 @@ async function upload(stage: ServerStage) {
 }
 
 describeFrameworks('A handler that stops reading the body of its request', (framework) => {
-  afterEach(ServerStage.endAll);
-
   it.each(ways)(
     '[early-body-01] A handler keeps its hold when the client disconnects, until its own end, if it read the body so: %s',
     async (way) => {

@@ -5,7 +5,6 @@ import { clientLeaves, ServerStage } from '../../support/http/server-stage.ts';
 
 describeFrameworks('A client that ends its side of the connection after its request, and still reads', (framework) => {
   const { lockOn } = framework;
-  afterEach(ServerStage.endAll);
 
   it('[half-closed-01] Without httpAllowHalfOpen, a client that ends its side has left, and the handler keeps the lock until its end', async () => {
     const work = gate();

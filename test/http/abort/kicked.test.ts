@@ -4,7 +4,7 @@ import { addAbortSignal } from 'node:stream';
 import { gate } from '../../support/gate.ts';
 import { Contest } from '../../support/http/contest.ts';
 import { type Call, describeFrameworks } from '../../support/http/frameworks.ts';
-import { clientLeaves, ServerStage } from '../../support/http/server-stage.ts';
+import { clientLeaves } from '../../support/http/server-stage.ts';
 
 interface Victim {
   readonly server: Server;
@@ -22,8 +22,6 @@ const kickers: readonly (readonly [string, (victim: Victim) => unknown])[] = [
 ];
 
 describeFrameworks('A connection that is destroyed by code that is not the handler’s', (framework) => {
-  afterEach(ServerStage.endAll);
-
   it.each(kickers)('[kicked-01] A handler keeps its hold until its end if %s ends its connection', async (_, kick) => {
     const work = gate();
     let call: Call | undefined;

@@ -117,8 +117,6 @@ class Lives {
 }
 
 describeFrameworks('A handler whose request is left and destroyed in all ways', (framework) => {
-  afterEach(ServerStage.endAll);
-
   it(
     '[leaving-01] A handler keeps its hold until its end, however its client disconnects or its request is destroyed, and the process lives',
     async () => {

@@ -22,7 +22,6 @@ describeStyles('A connection that is destroyed under a handler', (framework) => 
   afterEach(() => {
     for (const res of others.splice(0)) res.end();
   });
-  afterEach(ServerStage.endAll);
 
   /** The module of Nest gives each request its trace. */
   const hasStrangers = framework.adapter !== 'nest';

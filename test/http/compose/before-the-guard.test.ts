@@ -1,10 +1,8 @@
 import { Contest } from '../../support/http/contest.ts';
 import { describeFrameworks } from '../../support/http/frameworks.ts';
-import { ServerStage } from '../../support/http/server-stage.ts';
 
 describeFrameworks('Middleware before a guard', (framework) => {
   const { lockOn } = framework;
-  afterEach(ServerStage.endAll);
 
   it('A request to which earlier middleware responds, as a rate limit does, neither holds nor waits', async () => {
     const contest = await Contest.through(framework, (app, work, stage) => {

@@ -11,7 +11,7 @@ import {
 } from '../../support/http/frameworks.ts';
 import { describeExpress } from '../../support/http/native.ts';
 import type { RawClient } from '../../support/http/raw-client.ts';
-import { ServerStage } from '../../support/http/server-stage.ts';
+import type { ServerStage } from '../../support/http/server-stage.ts';
 
 const places = ['above', 'below'] as const;
 const json = { method: 'POST', headers: ['Content-Type: application/json'], body: JSON.stringify({ id: 'k' }) };
@@ -74,8 +74,6 @@ async function sendPart({ stage }: Contest, { method, headers, body }: typeof fo
 }
 
 describeFrameworks('A guard whose key comes from a JSON body', (framework) => {
-  afterEach(ServerStage.endAll);
-
   it.each(places)(
     'A guard whose key is from a JSON body that is read %s traceContext holds it until the response',
     async (place) => {
@@ -101,8 +99,6 @@ describeFrameworks('A guard whose key comes from a JSON body', (framework) => {
 });
 
 describeExpress('A guard whose key comes from a form with a file, by multer', (framework) => {
-  afterEach(ServerStage.endAll);
-
   const upload = (): Middleware => multer().any() as Middleware;
 
   it.each(places)(

@@ -5,15 +5,13 @@ import { traceContext } from 'reenlock/express';
 import { Contest, type Work } from '../../support/http/contest.ts';
 import type { App } from '../../support/http/frameworks.ts';
 import { describeExpress } from '../../support/http/native.ts';
-import { ServerStage } from '../../support/http/server-stage.ts';
+import type { ServerStage } from '../../support/http/server-stage.ts';
 
 const gzipped = ['Accept-Encoding: gzip'];
 /** More than the buffers of a loopback connection take, compressed too. */
 const large = randomBytes(16 * 2 ** 20);
 
 describeExpress('A guard beside compression', (framework) => {
-  afterEach(ServerStage.endAll);
-
   type Build = (app: App, work: Work, stage: ServerStage) => void;
 
   /** Answers with what `answer` sends, compressed from the first byte on. */

@@ -2,7 +2,6 @@ import { getLock, type LockError, lock } from 'reenlock';
 import { gate } from '../../support/gate.ts';
 import { Contest } from '../../support/http/contest.ts';
 import { type App, type Call, describeFrameworks, type Framework } from '../../support/http/frameworks.ts';
-import { ServerStage } from '../../support/http/server-stage.ts';
 
 type Handle = (error: Partial<LockError>, call: Call) => Promise<void>;
 
@@ -25,7 +24,6 @@ const trouble = (): Error => new Error('trouble');
 
 describeFrameworks('Error middleware after a guarded handler has failed', (framework) => {
   const { lockOn } = framework;
-  afterEach(ServerStage.endAll);
 
   it('Error middleware may acquire a lock and re-enter the guard’s: both are held until it responds', async () => {
     const answer = gate();

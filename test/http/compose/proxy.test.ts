@@ -3,7 +3,7 @@ import { traceHeaders } from 'reenlock';
 import { gate } from '../../support/gate.ts';
 import { Contest, type ThroughOptions } from '../../support/http/contest.ts';
 import { type Call, describeFrameworks } from '../../support/http/frameworks.ts';
-import { ServerStage } from '../../support/http/server-stage.ts';
+import type { ServerStage } from '../../support/http/server-stage.ts';
 
 /** Calls a route of the same server in the name of the request, and ends that when its client leaves. */
 function forward(call: Call, stage: ServerStage, answered: (upstream: IncomingMessage) => void): void {
@@ -38,8 +38,6 @@ function ofService({ stage }: Contest): unknown[] {
 }
 
 describeFrameworks('A proxy below a guard', (framework) => {
-  afterEach(ServerStage.endAll);
-
   /** The upstream guards the same key, and sends its answer in two parts. */
   function start(
     proxy: (call: Call, stage: ServerStage) => unknown,

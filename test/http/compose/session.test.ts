@@ -74,8 +74,6 @@ function placed(place: 'above' | 'below', { saved, error }: Placing) {
 }
 
 describeExpress('A guard beside express-session', (framework) => {
-  afterEach(ServerStage.endAll);
-
   it('With sessions mounted above traceContext, a guard holds until the response, not until the session is saved', async () => {
     const saved = gate();
     const contest = await Contest.through(framework, { locks: { bare: true } }, placed('above', { saved }));

@@ -75,8 +75,6 @@ function sendHalf(client: RawClient, trace: string, body: Body): () => void {
 }
 
 describeFrameworks('The owner after a body was read', (framework) => {
-  afterEach(ServerStage.endAll);
-
   it.each(parsers)(
     'A request that reads its body keeps its own owner while others send theirs on used connections: %s',
     async (_, body, parser) => {

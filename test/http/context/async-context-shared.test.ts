@@ -10,8 +10,6 @@ async function owner(): Promise<string> {
 }
 
 describeStyles('The owner in what requests share', (framework) => {
-  afterEach(ServerStage.endAll);
-
   it('A listener of a response runs as the owner of that response’s request, whatever registered it', async () => {
     const go = gate();
     let shared: Call | undefined;

@@ -25,7 +25,6 @@ class Pool {
 
 describeStyles('The owner where a pool runs callbacks in the context of its first caller', (framework) => {
   const { lockOn, traceContext } = framework;
-  afterEach(ServerStage.endAll);
 
   /** Answers what a later request is told, while the one that opened the pool's connection is still at work, or is over. */
   async function later(
@@ -106,8 +105,6 @@ describeStyles('The owner where a pool runs callbacks in the context of its firs
 });
 
 describeStyles('The owner in timers and events that outlive or cross requests', (framework) => {
-  afterEach(ServerStage.endAll);
-
   it('A timer or listener of a request that has ended has no owner, though other requests are at work: a LockScopeError', async () => {
     const [fire, go] = [gate(), gate()];
     const found: Promise<string>[] = [];

@@ -15,7 +15,6 @@ const all = (id: string): object => ({ trace: id, rtracer: id, owner: id });
 
 describeFrameworks('The request’s own context', (framework) => {
   const { lockOn } = framework;
-  afterEach(ServerStage.endAll);
 
   it('The request’s context is there after a body parser', async () => {
     const stage = await ServerStage.start(framework, (app) =>

@@ -11,8 +11,6 @@ async function describeScope(): Promise<string> {
 }
 
 describeFrameworks('The body of a response that is made when it is read', (framework) => {
-  afterEach(ServerStage.endAll);
-
   it('A body that is bound to its handler re-enters the request’s lock when it is read', async () => {
     const stage = await ServerStage.start(framework, (app) =>
       app.route('/first', framework.lockOn('k'), (call) => {

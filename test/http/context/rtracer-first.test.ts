@@ -7,8 +7,6 @@ import { describeFrameworks } from '../../support/http/frameworks.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
 
 describeFrameworks('traceContext below cls-rtracer', (framework) => {
-  afterEach(ServerStage.endAll);
-
   it('traceContext below cls-rtracer’s middleware warns once that it must be mounted first', async () => {
     const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
     const state = (globalThis as { [slot: symbol]: { warned: Map<string, unknown> } })[Symbol.for('reenlock')];

@@ -10,7 +10,6 @@ const codeAsBody = (app: App): App =>
 
 describeFrameworks('traceContext', (framework) => {
   const { lockOn, traceContext } = framework;
-  afterEach(ServerStage.endAll);
 
   it('traceContext without `locks`, alongside a `Locks` that nobody configured, is an error and no lock in memory', async () => {
     const stage = await ServerStage.start(framework, { bare: true }, (app, stage) =>

@@ -46,8 +46,6 @@ function close(stage: ServerStage, drainMs?: number): Promise<void> {
 }
 
 describeFrameworks('closeServer', (framework) => {
-  afterEach(ServerStage.endAll);
-
   it.each([
     ['', {}],
     [', by `sendProblem`', { handler: 'problem' } as const],

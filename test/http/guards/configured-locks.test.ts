@@ -6,7 +6,6 @@ import { ServerStage } from '../../support/http/server-stage.ts';
 
 describeStyles('A configured Locks that is replaced', (framework) => {
   const { lockOn, traceContext } = framework;
-  afterEach(ServerStage.endAll);
 
   it('A newly configured Locks serves later requests and jobs alike, and running ones end with the one that they began with', async () => {
     const [go, entered] = [gate(), [gate(), gate()]];

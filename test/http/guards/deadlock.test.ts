@@ -7,8 +7,6 @@ import { ServerStage } from '../../support/http/server-stage.ts';
 import { FakeStore } from '../../support/stores/fake-store.ts';
 
 describeStyles('A deadlock of requests', (framework) => {
-  afterEach(ServerStage.endAll);
-
   it('Two requests that guard two keys in opposite order end with one 409 and one 200', async () => {
     const { lockOn } = framework;
     const both = [gate(), gate()] as const;

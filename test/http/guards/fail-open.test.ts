@@ -19,8 +19,6 @@ const refused: Fault = { kind: 'rejected', error: new Error('connect ECONNREFUSE
 const passing: GuardOptions = { failOpen: true };
 
 describeStyles('failOpen', (framework) => {
-  afterEach(ServerStage.endAll);
-
   it.each<[string, Fault]>([
     ['rejects', refused],
     ['executes and rejects', { kind: 'rejectedReply', error: new Error('read ECONNRESET') }],

@@ -8,8 +8,6 @@ import { FakeStore } from '../../support/stores/fake-store.ts';
 const largeBytes = 32 * 2 ** 20;
 
 describeStyles('A guard with a list of keys', (framework) => {
-  afterEach(ServerStage.endAll);
-
   it('A guard whose client disconnects while its keys are acquired releases what is granted, and its handler never runs', async () => {
     const { stage, store } = await serving(framework);
     const answer = store.gate('acquire');

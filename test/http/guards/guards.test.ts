@@ -13,7 +13,6 @@ const adapters = { node, express, koa, fastify, hono, nest: { lockOn: nest.LockO
 
 describeFrameworks('a guard', (framework) => {
   const { lockOn } = framework;
-  afterEach(ServerStage.endAll);
 
   it.each([
     ['a constant', 'stock', 'stock'],

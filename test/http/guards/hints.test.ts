@@ -9,7 +9,6 @@ const codes = () => warnings().map(({ code }) => code);
 
 describeStyles('a guard hints at mistakes:', (framework) => {
   const { lockOn } = framework;
-  afterEach(ServerStage.endAll);
 
   if (framework.adapter !== 'node') {
     it('A key with a missing part warns once for each route, with the route’s pattern and the key’s form', async () => {

@@ -6,7 +6,6 @@ const read = { mode: 'read' } as const;
 
 describeStyles('A guard with mode `read`', (framework) => {
   const { lockOn } = framework;
-  afterEach(ServerStage.endAll);
 
   it('A read guard lets many readers in at once and none past a waiting writer, and a writer is alone', async () => {
     const go = gate();
@@ -47,7 +46,6 @@ describeStyles('A guard with mode `read`', (framework) => {
 
 describeStyles('A guard with `permits`', (framework) => {
   const { lockOn } = framework;
-  afterEach(ServerStage.endAll);
 
   it('So many requests are in at once; the next one waits and gets the first permit, or is refused with 423', async () => {
     const gates = [gate(), gate(), gate()];

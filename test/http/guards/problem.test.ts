@@ -161,7 +161,6 @@ describeFrameworks('a guard’s refusal', (framework) => {
   beforeAll(() => {
     jest.spyOn(console, 'error').mockImplementation(() => {});
   });
-  afterEach(ServerStage.endAll);
   afterEach(() => {
     process.env.NODE_ENV = NODE_ENV;
   });

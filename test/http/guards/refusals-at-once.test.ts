@@ -7,7 +7,6 @@ import { ServerStage, type ServerStageOptions } from '../../support/http/server-
 
 describeStyles('A refusal that needs no wait', (framework) => {
   afterEach(endHolders);
-  afterEach(ServerStage.endAll);
 
   it.each<[string, ServerStageOptions, string]>([
     // A lease for the holder, and one for who waits.
@@ -48,7 +47,6 @@ describeStyles('A refusal that needs no wait', (framework) => {
 
 describeStyles('Retry-After', (framework) => {
   afterEach(endHolders);
-  afterEach(ServerStage.endAll);
 
   it.each([
     [90_000, 0, '90'],

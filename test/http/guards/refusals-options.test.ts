@@ -13,8 +13,6 @@ const fails = (): never => {
 };
 
 describeStyles('the options of a guard that refuses', (framework) => {
-  afterEach(ServerStage.endAll);
-
   const start = (guard: GuardOptions, options?: ServerStageOptions, key: (call: Call) => string = () => 'k') =>
     ServerStage.start(framework, options, (app, stage) =>
       app.route(

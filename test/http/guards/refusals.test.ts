@@ -9,8 +9,6 @@ const secretKey = 'account:4711-secret';
 const owner = 'owner-of-the-lock';
 
 describeFrameworks('a refusal', (framework) => {
-  afterEach(ServerStage.endAll);
-
   it('A refusal gets 423 with Retry-After and the trace id from the default error handler', async () => {
     const { status, headers, text } = await refused(framework, {});
     expect(status).toBe(423);

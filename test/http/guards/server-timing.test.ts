@@ -7,7 +7,6 @@ import { ServerStage, type ServerStageOptions } from '../../support/http/server-
 
 describeFrameworks('Server-Timing', (framework) => {
   const { lockOn, middleware, traceContext } = framework;
-  afterEach(ServerStage.endAll);
 
   const start = (build: (app: App) => unknown, options: ServerStageOptions = {}, serverTiming = true) =>
     ServerStage.start(

@@ -95,7 +95,6 @@ describe('cls-rtracer', () => {
 
 describeStyles('Set-up', (framework) => {
   const { NODE_ENV } = process.env;
-  afterEach(ServerStage.endAll);
   afterEach(() => {
     process.env.NODE_ENV = NODE_ENV;
   });
@@ -133,7 +132,6 @@ describeStyles('Set-up', (framework) => {
 
 describeStyles('An event stream', (framework) => {
   const { lockOn } = framework;
-  afterEach(ServerStage.endAll);
 
   const start = (guard: GuardOptions | undefined, handler: Handler): Promise<ServerStage> =>
     ServerStage.start(framework, { abortGraceMs: 0 }, (app) =>

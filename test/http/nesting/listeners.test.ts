@@ -8,8 +8,6 @@ import { called } from '../../support/http/services.ts';
 const branchHere = (): string | undefined => traceHeaders()['X-Trace-Branch'];
 
 describeStyles('Listeners of a request or its response, and its branches', (framework) => {
-  afterEach(ServerStage.endAll);
-
   /** Calls `listen` in a handler. When that calls `draw`, it emits `drawn` on both where nobody's context is. */
   async function drawn(listen: (call: Call, draw: () => void) => Promise<unknown>): Promise<void> {
     const handlers = new EventEmitter();

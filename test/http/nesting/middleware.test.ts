@@ -6,7 +6,6 @@ import { called } from '../../support/http/services.ts';
 
 describeStyles('Middleware that calls the next one within `run`', (framework) => {
   const { lockOn, middleware, traceContext } = framework;
-  afterEach(ServerStage.endAll);
 
   it.each(['guard', 'guard of several keys', '`traceContext`'])(
     'A %s that it calls, and the handler below, enter what it holds',

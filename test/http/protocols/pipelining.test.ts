@@ -7,7 +7,6 @@ const hangups: Hangup[] = ['FIN', 'RST'];
 
 describeStyles('Requests that are pipelined on one connection', (framework) => {
   const { lockOn } = framework;
-  afterEach(ServerStage.endAll);
 
   it('[pipelining-01] Pipelined requests for one key get their responses one after the other, without a deadlock', async () => {
     const stage = await ServerStage.start(framework, (app, stage) =>

@@ -184,8 +184,6 @@ describe('A listener for `upgrade`, with traceContext and a guard by hand', () =
 });
 
 describeFrameworks('A guarded route and the Upgrade header', (framework) => {
-  afterEach(ServerStage.endAll);
-
   it('[upgrade-06] A guarded route responds to a request with an Upgrade header that no listener takes, and releases its lock then', async () => {
     const work = gate();
     const contest = await Contest.opened(

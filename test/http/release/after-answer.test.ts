@@ -6,8 +6,6 @@ import { describeFrameworks } from '../../support/http/frameworks.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
 
 describeFrameworks('A request that goes on after its answer', (framework) => {
-  afterEach(ServerStage.endAll);
-
   it('[after-answer-01] The lock is released after work that is given to waitUntil synchronously after the response', async () => {
     const work = gate();
     let trace: ReturnType<typeof currentTrace>;
@@ -115,7 +113,6 @@ describeFrameworks('A request that goes on after its answer', (framework) => {
 });
 
 describeFrameworks('A request that was answered before traceContext saw it', (framework) => {
-  afterEach(ServerStage.endAll);
   // Nest's guard runs after the middleware that opens the scope, and so after its end.
   const hasLock = framework.awaitsHandlers && framework.adapter !== 'nest';
 

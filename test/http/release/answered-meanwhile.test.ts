@@ -74,8 +74,6 @@ describe.each(expresses)('A request that is answered while its guard waits (%s)'
 });
 
 describeFrameworks('A request that a timer answers while its guard waits', (framework) => {
-  afterEach(ServerStage.endAll);
-
   it('[answered-meanwhile-03] A request to which a timer responds while its guard waits never runs its handler, and leaves the key free', async () => {
     const work = gate();
     const waiting: Call[] = [];

@@ -5,7 +5,7 @@ import { currentTrace } from 'reenlock';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { Contest } from '../../support/http/contest.ts';
 import { type Call, describeStyles } from '../../support/http/frameworks.ts';
-import { clientLeaves, ServerStage } from '../../support/http/server-stage.ts';
+import { clientLeaves } from '../../support/http/server-stage.ts';
 
 /** More than the buffers of a loopback connection take. */
 const largeBytes = 32 * 2 ** 20;
@@ -14,8 +14,6 @@ const waitMs = Number.POSITIVE_INFINITY;
 const outside = new AsyncResource('test');
 
 describeStyles('An answer that nothing ends', (framework) => {
-  afterEach(ServerStage.endAll);
-
   const unended: [string, (call: Call) => unknown][] = [
     ['of server-sent events by res.write', (call) => call.res.write('data: one\n\n')],
     ['of a generator by pipeline', (call) => void pipeline(endlessly, call.res, () => {})],

@@ -4,13 +4,10 @@ import { gate } from '../../support/gate.ts';
 import { Contest } from '../../support/http/contest.ts';
 import { type Call, describeFrameworks } from '../../support/http/frameworks.ts';
 import type { Protocol } from '../../support/http/protocols.ts';
-import { ServerStage } from '../../support/http/server-stage.ts';
 
 const trouble = (): Error => Object.assign(new Error('trouble'), { status: 409 });
 
 describeFrameworks('A guard releases its lock', (framework) => {
-  afterEach(ServerStage.endAll);
-
   it.each<Protocol>(['HTTP/1.1', 'HTTPS'])(
     '[release-01] The lock is released when the handler responds, not earlier (%s)',
     async (protocol) => {

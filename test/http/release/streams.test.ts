@@ -19,7 +19,6 @@ describeFrameworks('A large or streamed answer', (framework) => {
   const largeFile = join(dir, 'large.bin');
   beforeAll(() => writeFileSync(largeFile, Buffer.alloc(largeBytes)));
   afterAll(() => rmSync(dir, { recursive: true }));
-  afterEach(ServerStage.endAll);
 
   it('[streams-01] A response that is piped keeps the lock until its source has ended', async () => {
     const source = new PassThrough();

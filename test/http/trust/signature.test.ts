@@ -110,7 +110,6 @@ describe('a signed trace header', () => {
 
 describeStyles('a signed trace header on a framework', (framework) => {
   const { lockOn, traceContext } = framework;
-  afterEach(ServerStage.endAll);
 
   it('A signed trace header that a service sends re-enters in the service that it is for, and waits in any other', async () => {
     const go = gate();

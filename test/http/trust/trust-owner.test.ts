@@ -6,7 +6,6 @@ const minted = /^[0-9a-f]{32}$/;
 
 describeStyles('a client that is not trusted', (framework) => {
   const { lockOn } = framework;
-  afterEach(ServerStage.endAll);
 
   it('A client that is not trusted waits, though it quotes the id of the request that holds the key', async () => {
     const go = gate();

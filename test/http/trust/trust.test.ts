@@ -33,8 +33,6 @@ async function traceOf(stage: ServerStage, headers: readonly string[]): Promise<
 }
 
 describeFrameworks('the trace header on a framework', (framework) => {
-  afterEach(ServerStage.endAll);
-
   it.each<[string, LocksOptions['trust'], string, string]>([
     ['is adopted and echoed', 'internal', 'X-Trace-Id: sent', 'sent'],
     ['is replaced and echoed when it is malformed', 'internal', 'X-Trace-Id: one two', 'malformed'],

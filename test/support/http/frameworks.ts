@@ -9,6 +9,7 @@ import { express4, express5 } from './express-app.ts';
 import { fastify5 } from './fastify-app.ts';
 import { hono4 } from './hono-app.ts';
 import { koa2, koa3 } from './koa-app.ts';
+import { ServerStage } from './server-stage.ts';
 
 /** One request, as a handler sees it on every framework. */
 export interface Call {
@@ -96,8 +97,8 @@ export function nestOnFastify(): Framework {
 }
 
 /**
- * Runs one body of tests on every framework: the newest major versions, and with `MATRIX=all` the older ones and Nest, which
- * stands on Express and Fastify and has tests of its own.
+ * Runs one body of tests on every framework, and ends the stages of each test: on the newest major versions, and with
+ * `MATRIX=all` on the older ones and on Nest, which stands on Express and Fastify and has tests of its own.
  */
 export function describeFrameworks(name: string, body: (framework: Framework) => void): void {
   describeEach(
@@ -121,7 +122,8 @@ export function describeStyles(name: string, body: (framework: Framework) => voi
 
 function describeEach(name: string, frameworks: readonly Framework[], body: (framework: Framework) => void): void {
   const rows = isOnlyNest ? onNest() : frameworks;
-  describe.each(rows.map((framework) => [framework.name, framework] as const))(`${name} (%s)`, (_, framework) =>
-    body(framework),
-  );
+  describe.each(rows.map((framework) => [framework.name, framework] as const))(`${name} (%s)`, (_, framework) => {
+    body(framework);
+    afterEach(ServerStage.endAll);
+  });
 }

@@ -5,6 +5,7 @@ import { matrix } from '../matrix.ts';
 import * as expressApp from './express-app.ts';
 import type { Framework } from './frameworks.ts';
 import * as koaApp from './koa-app.ts';
+import { ServerStage } from './server-stage.ts';
 
 export type Express = typeof express5;
 export type Koa = typeof Koa3;
@@ -20,19 +21,26 @@ export const expresses: readonly (readonly [name: string, express: Express])[] =
   () => [['Express 4', express4()]],
 );
 
-/** Runs one body of tests on every Express, which comes along as it is. */
+/** Runs one body of tests on every Express, which comes along as it is, and ends its stages after each of them. */
 export function describeExpress(name: string, body: (framework: Framework, express: Express) => void): void {
   type Row = readonly [framework: Framework, express: Express];
   const rows = matrix<Row>([[expressApp.express5, express5]], () => [[expressApp.express4(), express4()]]);
-  for (const [framework, express] of rows) describe(`${name} (${framework.name})`, () => body(framework, express));
+  for (const [framework, express] of rows)
+    describe(`${name} (${framework.name})`, () => {
+      body(framework, express);
+      afterEach(ServerStage.endAll);
+    });
 }
 
-/** Runs one body of tests on every Koa, which comes along as it is, with its own `koa-compose`. */
+/** As `describeExpress`, on every Koa, with its own `koa-compose`. */
 export function describeKoa(name: string, body: (framework: Framework, Koa: Koa, compose: Compose) => void): void {
   type Row = readonly [framework: Framework, Koa: Koa, from: string];
   const rows = matrix<Row>([[koaApp.koa3, Koa3, 'koa']], () => [[koaApp.koa2(), load('koa2') as Koa, 'koa2']]);
   for (const [framework, Koa, from] of rows) {
     const compose = createRequire(load.resolve(from))('koa-compose') as Compose;
-    describe(`${name} (${framework.name})`, () => body(framework, Koa, compose));
+    describe(`${name} (${framework.name})`, () => {
+      body(framework, Koa, compose);
+      afterEach(ServerStage.endAll);
+    });
   }
 }
