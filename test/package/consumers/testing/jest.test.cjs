@@ -1,29 +1,4 @@
-const { runInTrace } = require('reenlock');
-const { configureTestLocks } = require('reenlock/testing');
-const { ship } = require('./stock.cjs');
+const { describeKit } = require('./scenes.cjs');
 
-let locks;
-beforeEach(() => {
-  locks = configureTestLocks();
-});
-afterEach(async () => {
-  jest.useRealTimers();
-  await locks.end();
-});
-
-test('waits for another request', async () => {
-  const hold = await locks.holdAs('other', 'order:42');
-  const shipped = runInTrace(() => ship('42'));
-  await locks.whenWaiting('order:42');
-  await hold.release();
-  expect(await shipped).toBeGreaterThan(hold.fence);
-});
-
-test('times out under fake timers, advanced synchronously', async () => {
-  await locks.holdAs('other', 'order:42');
-  jest.useFakeTimers();
-  const refused = runInTrace(() => ship('42')).catch((error) => error);
-  for (let round = 0; round < 20; round++) await Promise.resolve();
-  jest.advanceTimersByTime(60_000);
-  expect((await refused).code).toBe('ERR_LOCK_TIMEOUT');
-});
+const { useFakeTimers: use, advanceTimersByTime: advance, useRealTimers: end } = jest;
+describeKit({ test, beforeEach, afterEach }, { use, advance, end });

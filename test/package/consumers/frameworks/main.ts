@@ -1,3 +1,4 @@
+// Valid as CommonJS and as ESM, which is `main.mts` then.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
@@ -5,10 +6,12 @@ import type { AddressInfo } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
 import { getRequestListener } from '@hono/node-server';
 import Router from '@koa/router';
+import express from 'express';
 import fastify from 'fastify';
 import { Hono } from 'hono';
 import Koa from 'koa';
 import { createLocks, getLock, type Hold, type Locks, MemoryStore } from 'reenlock';
+import * as forExpress from 'reenlock/express';
 import * as forFastify from 'reenlock/fastify';
 import * as forHono from 'reenlock/hono';
 import * as forKoa from 'reenlock/koa';
@@ -45,6 +48,15 @@ function onNode(locks: Locks): RequestListener {
     );
 }
 
+function onExpress(locks: Locks): RequestListener {
+  const app = express().use(forExpress.traceContext({ locks }));
+  return app.post(
+    '/orders/:id',
+    forExpress.lockOn((req) => req.params.id),
+    async (req, res) => void res.json(await work(req.lock)),
+  );
+}
+
 function onKoa(locks: Locks): RequestListener {
   const router = new Router();
   router.post(
@@ -77,15 +89,19 @@ function onHono(locks: Locks): RequestListener {
   return getRequestListener(app.fetch);
 }
 
-for (const listen of [onNode, onKoa, onFastify, onHono]) {
-  events.length = 0;
-  const locks = createLocks({ store: new MemoryStore() });
-  const server = createServer(await listen(locks)).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/orders/42`;
-  const answers = await Promise.all([1, 2].map(async () => (await fetch(url, { method: 'POST' })).json()));
-  await forNode.closeServer(server, locks);
-  assert.deepEqual(events, ['enter', 'leave', 'enter', 'leave']);
-  assert.deepEqual(answers, [{ key: '42' }, { key: '42' }]);
+async function main(): Promise<void> {
+  for (const listen of [onNode, onExpress, onKoa, onFastify, onHono]) {
+    events.length = 0;
+    const locks = createLocks({ store: new MemoryStore() });
+    const server = createServer(await listen(locks)).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/orders/42`;
+    const answers = await Promise.all([1, 2].map(async () => (await fetch(url, { method: 'POST' })).json()));
+    await forNode.closeServer(server, locks);
+    assert.deepEqual(events, ['enter', 'leave', 'enter', 'leave']);
+    assert.deepEqual(answers, [{ key: '42' }, { key: '42' }]);
+  }
+  console.log('ok');
 }
-console.log('ok');
+
+void main();
