@@ -4,10 +4,12 @@ import { addAbortSignal } from 'node:stream';
 import { gate } from '../../support/gate.ts';
 import { Contest } from '../../support/http/contest.ts';
 import { type Call, describeFrameworks } from '../../support/http/frameworks.ts';
+import type { RawClient } from '../../support/http/raw-client.ts';
 import { clientLeaves } from '../../support/http/server-stage.ts';
 
 interface Victim {
   readonly server: Server;
+  readonly client: RawClient;
   readonly socket: Socket;
   readonly call: Call;
 }
@@ -19,6 +21,13 @@ const kickers: readonly (readonly [string, (victim: Victim) => unknown])[] = [
   ['a limit that gives its reason', ({ socket }) => socket.destroy(new Error('too old'))],
   ['a kicked session that destroys the request', ({ call }) => call.req.destroy()],
   ['a kicked session that destroys the response', ({ call }) => call.res.destroy()],
+  [
+    'a listener for `clientError`, for garbage from the client,',
+    ({ server, client }) => {
+      server.on('clientError', (_error, socket) => socket.destroy());
+      client.socket.write('garbage\r\n\r\n');
+    },
+  ],
 ];
 
 describeFrameworks('A connection that is destroyed by code that is not the handler’s', (framework) => {
@@ -35,7 +44,7 @@ describeFrameworks('A connection that is destroyed by code that is not the handl
     contest.go();
     await contest.stage.until('first works');
     const victim = call as unknown as Call;
-    kick({ server: contest.stage.server, socket: victim.req.socket, call: victim });
+    kick({ server: contest.stage.server, client: contest.first, socket: victim.req.socket, call: victim });
     await contest.stage.until('first hears');
     // Such code may have ended the connection of the second request, too.
     expect(await contest.stage.holder('k')).toBe('first');

@@ -6,7 +6,7 @@ import * as koa from 'reenlock/koa';
 import * as nest from 'reenlock/nest';
 import * as node from 'reenlock/node';
 import { gate } from '../../support/gate.ts';
-import { type Call, describeFrameworks, type GuardOptions, type Handler } from '../../support/http/frameworks.ts';
+import { type Call, describeFrameworks, type GuardOptions } from '../../support/http/frameworks.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
 
 const adapters = { node, express, koa, fastify, hono, nest: { lockOn: nest.LockOn } };
@@ -50,30 +50,6 @@ describeFrameworks('a guard', (framework) => {
     expect((await stage.get('/x')).body).toEqual({ key: 'k', holder: 'first' });
     await stage.free('k');
     expect(stage.count('granted first k')).toBe(1);
-  });
-
-  it('A guard takes several keys in one canonical order, and gives all of them to the request', async () => {
-    const report: Handler = (call) => call.send([...(call.locks ?? [])].map(([key, hold]) => [key, hold.isHeld()]));
-    const stage = await ServerStage.start(framework, (app) =>
-      app
-        .route(
-          '/ab',
-          lockOn(() => ['a', 'b', 'a']),
-          report,
-        )
-        .route(
-          '/ba',
-          lockOn(() => ['b', 'a']),
-          report,
-        ),
-    );
-    const answers = await Promise.all(Array.from({ length: 10 }, (_, i) => stage.get(i % 2 ? '/ab' : '/ba', `t${i}`)));
-    for (const { body } of answers) {
-      expect(body).toEqual([
-        ['a', true],
-        ['b', true],
-      ]);
-    }
   });
 
   it('A guard takes all of its keys or none: it releases what it got before it responds with its refusal', async () => {
@@ -250,38 +226,6 @@ describeFrameworks('a guard', (framework) => {
     expect((await stage.get('/ab')).body).toEqual({ newest: 'b' });
   });
 
-  it('A guard lets one request at a time through to a key, and requests for other keys run alongside it', async () => {
-    const all = gate();
-    let inside = 0;
-    let most = 0;
-    const keysInside = new Set<string>();
-    const stage = await ServerStage.start(framework, (app) =>
-      app
-        .route('/same', lockOn('same'), async (call) => {
-          inside += 1;
-          most = Math.max(most, inside);
-          await new Promise((resolve) => setImmediate(resolve));
-          inside -= 1;
-          call.send('done');
-        })
-        .route(
-          '/orders/:id',
-          lockOn((call) => call.params.id),
-          async (call) => {
-            keysInside.add(String(call.params.id));
-            if (keysInside.size === 3) all.open();
-            // Only ends because the three are inside together.
-            await all;
-            call.send('done');
-          },
-        ),
-    );
-    await Promise.all(Array.from({ length: 20 }, (_, i) => stage.get('/same', `same-${i}`)));
-    expect(most).toBe(1);
-    const answers = await Promise.all(['1', '2', '3'].map((id) => stage.get(`/orders/${id}`, `order-${id}`)));
-    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
-  });
-
   it.each([
     ['undefined', undefined],
     ['null', null],
@@ -342,15 +286,5 @@ describeFrameworks('a guard', (framework) => {
     // The framework's own, and not that of the helper: it makes a function of each key.
     const own: (key: never) => unknown = adapters[framework.adapter].lockOn;
     expect(() => own(key as never)).toThrow(expect.objectContaining({ code }));
-  });
-
-  it('A guard with `skip` lets requests pass without a lock', async () => {
-    const stage = await ServerStage.start(framework, (app) =>
-      app.route('/x', lockOn('k', { skip: async (call) => call.req.headers['x-skip'] === 'yes' }), (call) =>
-        call.send({ key: call.lock?.key ?? null }),
-      ),
-    );
-    expect((await stage.get('/x', 'first', { 'X-Skip': 'yes' })).body).toEqual({ key: null });
-    expect((await stage.get('/x', 'first')).body).toEqual({ key: 'k' });
   });
 });

@@ -158,9 +158,14 @@ describeStyles('a guard hints at mistakes:', (framework) => {
     await stage.get('/locks');
     await over;
     expect(late).toEqual([expect.any(LockScopeError)]);
-    expect(codes()).toEqual(['LOCK_LATE_WORK']);
-    if (framework.adapter !== 'node')
-      expect(warnings()[0]?.message).toContain('on the route `GET /:step`: await the work');
+    const route = framework.adapter === 'node' ? '' : ' on the route `GET /:step`';
+    expect(warnings()).toEqual([
+      {
+        code: 'LOCK_LATE_WORK',
+        message: `Expected the work of a guarded request to end before its response, got calls after its guard had released the lock${route}: await the work before you respond, or pass it to \`hold.waitUntil\``,
+        detail: expect.stringMatching(/^ {4}at .*hints\.test\.ts:\d+:\d+\)?\nSee .*errors\.md#lock_late_work$/),
+      },
+    ]);
     await stage.get('/calls');
     expect(codes()).toEqual(['LOCK_LATE_WORK']);
   });

@@ -1,12 +1,13 @@
 import { EventEmitter } from 'node:events';
-import { createServer, IncomingMessage, type RequestListener, ServerResponse } from 'node:http';
-import { type AddressInfo, Socket } from 'node:net';
+import { IncomingMessage, type RequestListener, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
 import express, { type ErrorRequestHandler, type RequestHandler } from 'express';
 import Koa, { type Middleware } from 'koa';
-import { createLocks, isLockError, LockConfigError, LockKeyError, LockScopeError } from 'reenlock';
+import { createLocks, isLockError, LockConfigError, LockScopeError, LockTimeoutError } from 'reenlock';
 import * as ofExpress from 'reenlock/express';
 import * as ofKoa from 'reenlock/koa';
 import * as ofNode from 'reenlock/node';
+import request from 'supertest';
 import { expresses } from '../../support/http/native.ts';
 
 const locks = createLocks();
@@ -15,17 +16,10 @@ afterAll(() => locks.close());
 const forExpress = { traceContext: ofExpress.traceContext({ locks }), lockOn: ofExpress.lockOn('k') };
 const forKoa = { traceContext: ofKoa.traceContext({ locks }), lockOn: ofKoa.lockOn('k') };
 
-/** What one request to a server on loopback is answered. */
+/** What one request is answered. */
 async function ask(app: RequestListener): Promise<{ status: number; text: string }> {
-  const server = createServer(app);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  try {
-    const answer = await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
-    return { status: answer.status, text: await answer.text() };
-  } finally {
-    server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
-  }
+  const { status, text } = await request(app).get('/');
+  return { status, text };
 }
 
 const tell: ErrorRequestHandler = (error, _req, res, _next) => {
@@ -220,30 +214,33 @@ describe.each([
 
 describe('sendProblem instead of error middleware', () => {
   const own = new Error('own trouble');
-  const refused = new LockKeyError('Expected a key');
+  const refused = new LockTimeoutError({ key: 'k', waitedMs: 5, retryAfterMs: 2_000 });
 
-  it('sendProblem instead of error middleware passes other errors on to Express', async () => {
+  it('sendProblem instead of error middleware sends the headers of a lock’s error, and passes other errors on to Express', async () => {
     for (const [error, expected] of [
       [own, { status: 500, text: 'Error: own trouble' }],
-      [refused, { status: 400, text: expect.stringContaining('"detail":"Expected a key"') }],
+      [
+        refused,
+        { status: 423, headers: { 'retry-after': '2' }, text: expect.stringContaining('"detail":"The lock was') },
+      ],
     ] as const) {
       const app = express();
       app.use((_req, _res, next) => next(error));
       app.use(ofExpress.sendProblem as ErrorRequestHandler, tell);
-      expect(await ask(app)).toEqual(expected);
+      expect(await request(app).get('/')).toMatchObject(expected);
     }
   });
 
-  it('sendProblem instead of error middleware passes other errors on to Koa', async () => {
-    for (const [error, status] of [
-      [own, 500],
-      [refused, 400],
+  it('sendProblem instead of error middleware sends the headers of a lock’s error, and passes other errors on to Koa', async () => {
+    for (const [error, expected] of [
+      [own, { status: 500 }],
+      [refused, { status: 423, headers: { 'retry-after': '2' } }],
     ] as const) {
       const app = new Koa();
       const errors: Error[] = [];
       app.on('error', (thrown) => errors.push(thrown));
-      app.use((ctx) => ofKoa.sendProblem(error as LockKeyError, ctx));
-      expect((await ask(app.callback())).status).toBe(status);
+      app.use((ctx) => ofKoa.sendProblem(error as LockTimeoutError, ctx));
+      expect(await request(app.callback()).get('/')).toMatchObject(expected);
       expect(errors).toEqual(error === own ? [own] : []);
     }
   });

@@ -1,8 +1,8 @@
 import { STATUS_CODES } from 'node:http';
 import { setImmediate as turn } from 'node:timers/promises';
-import { getLock, type LockErrorCode, type LockStore, LockTimeoutError, lock, MemoryStore, runInTrace } from 'reenlock';
+import { getLock, type LockErrorCode, type LockStore, lock, MemoryStore, runInTrace } from 'reenlock';
 import type { Response } from 'supertest';
-import { problemOf } from '../../../src/core/model/errors/problem.ts';
+import { defaultInstance } from '../../../src/core/model/process-name.ts';
 import { gate } from '../../support/gate.ts';
 import { type App, describeFrameworks, type Framework, type GuardOptions } from '../../support/http/frameworks.ts';
 import { ServerStage, type ServerStageOptions } from '../../support/http/server-stage.ts';
@@ -14,7 +14,7 @@ const secretKey = 'account:4711-secret';
 const holder = 'owner-of-the-lock';
 const requester = 'owner-who-asks';
 const connection = 'redis://user:pa55word@10.0.0.7:6379';
-const secrets = [secretKey, '4711', holder, requester, connection, 'pa55word', '10.0.0.7'];
+const secrets = [secretKey, '4711', holder, requester, defaultInstance(), connection, 'pa55word', '10.0.0.7'];
 
 /** How a guard comes to refuse a request, and what its client is told. */
 interface Refusal {
@@ -302,13 +302,6 @@ describeFrameworks('a guard’s refusal', (framework) => {
     expect(client.received).toMatch(/^HTTP\/1\.1 200[\s\S]*begun/);
     expect(client.received).not.toContain('about:blank');
     expect(stage.journal).toEqual(['failed by ERR_LOCK_CLOSED']);
-  });
-});
-
-describe('sendProblem', () => {
-  it('sendProblem sets the headers of the error, even if no guard has set them', () => {
-    const error = new LockTimeoutError({ key: 'k', waitedMs: 5, retryAfterMs: 2_000 });
-    expect(problemOf(error).headers).toMatchObject({ 'Retry-After': '2' });
   });
 });
 

@@ -94,11 +94,6 @@ describe('cls-rtracer', () => {
 });
 
 describeStyles('Set-up', (framework) => {
-  const { NODE_ENV } = process.env;
-  afterEach(() => {
-    process.env.NODE_ENV = NODE_ENV;
-  });
-
   const start = (options: ServerStageOptions) =>
     ServerStage.start(framework, options, (app) => app.route('/x', framework.lockOn('k'), (call) => call.send('in')));
 
@@ -116,17 +111,6 @@ describeStyles('Set-up', (framework) => {
       expect((await stage.get('/x')).status).toBe(500);
     });
     expect(warnings().map(({ code }) => code)).toEqual(['LOCK_NO_CONTEXT']);
-  });
-
-  it.each([
-    ['in production, with trust unset, is warned of once', 'production', undefined, ['LOCK_TRUST']],
-    ['in production, with trust set, is not warned of', 'production', 'internal', []],
-    ['elsewhere, with trust unset, is not warned of', 'development', undefined, []],
-  ] as const)('%s, and requests with a trace header are served', async (_, environment, trust, codes) => {
-    process.env.NODE_ENV = environment;
-    const stage = await start({ trust });
-    expect([(await stage.get('/x')).status, (await stage.get('/x')).status]).toEqual([200, 200]);
-    expect(warnings().map(({ code }) => code)).toEqual(codes);
   });
 });
 

@@ -57,7 +57,7 @@ function impatient(account: Account): AxiosInstance {
   return client;
 }
 
-describeServices('A call that a library repeats with the very same headers', (start) => {
+describeServices('A call that is made twice', (start) => {
   it.each(rows)(
     'The call that axios-retry repeats after a timeout waits for the first one, for $by, from a service $caller',
     async ({ path, order }) => {

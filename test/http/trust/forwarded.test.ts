@@ -36,3 +36,11 @@ describe('A forwarding header', () => {
     expect(isAdopted({ 'x-forwarded-for': inside, forwarded: 'for=198.51.100.7, for=10.0.0.8' })).toBe(false);
   });
 });
+
+it('A peer without an address is trusted on a unix socket or within the process, and not once its connection was reset', () => {
+  const isInside = (socket: object | undefined) => isTrusted({ headers: {} } as never, socket as never, 'internal');
+  expect(isInside({ destroyed: false })).toBe(true);
+  expect(isInside({ destroyed: false, localPort: 3000 })).toBe(false);
+  expect(isInside({ destroyed: true })).toBe(false);
+  expect(isInside(undefined)).toBe(false);
+});

@@ -1,25 +1,21 @@
 import type { Trust } from 'reenlock';
 import { describeStyles } from '../../support/http/frameworks.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
+import { recordWarnings } from '../../support/warnings.ts';
 
+const warnings = recordWarnings();
 const { NODE_ENV } = process.env;
 const signed = { secrets: ['a-secret-of-all-services-of-the-shop'], audience: 'shop' };
 
 describeStyles('in production', (framework) => {
-  let warn: jest.SpyInstance;
   beforeEach(() => {
     process.env.NODE_ENV = 'production';
-    warn = jest.spyOn(process, 'emitWarning').mockImplementation();
-    const state = (globalThis as { [slot: symbol]: { warned: Map<string, unknown> } })[Symbol.for('reenlock')];
-    state?.warned.clear();
   });
-  afterEach(async () => {
+  afterEach(() => {
     process.env.NODE_ENV = NODE_ENV;
-    warn.mockRestore();
-    await ServerStage.endAll();
   });
 
-  const codes = () => warn.mock.calls.map(([, options]) => (options as unknown as { code: string }).code);
+  const codes = () => warnings().map(({ code }) => code);
 
   /** An application with `trust` on its `Locks`, or on its `traceContext`. */
   const start = (trust: Trust | undefined, place: 'locks' | 'context' = 'locks') =>
@@ -41,11 +37,12 @@ describeStyles('in production', (framework) => {
       await one.get('/x');
       await other.get('/x');
       expect(codes()).toEqual(['LOCK_TRUST_ALL']);
-      expect(warn).toHaveBeenCalledWith(expect.stringContaining("`trust` is 'all'"), {
-        type: 'ReenlockWarning',
-        code: 'LOCK_TRUST_ALL',
-        detail: 'See node_modules/reenlock/docs/reference/errors.md#lock_trust_all',
-      });
+      expect(warnings()).toMatchObject([
+        {
+          message: expect.stringContaining("`trust` is 'all'"),
+          detail: 'See node_modules/reenlock/docs/reference/errors.md#lock_trust_all',
+        },
+      ]);
     },
   );
 
@@ -62,8 +59,7 @@ describeStyles('in production', (framework) => {
     expect(new Set(ids).size).toBe(2);
     expect(reasons).toEqual(['untrusted', 'untrusted']);
     expect(codes()).toEqual(['LOCK_TRUST']);
-    const [[message]] = warn.mock.calls as [[string]];
-    expect(message).toMatch(/'internal'.*\{ secrets, audience \}.*'none'/);
+    expect(warnings()[0]?.message).toMatch(/'internal'.*\{ secrets, audience \}.*'none'/);
   });
 
   it('`trust` that is not set does not warn of a malformed header: that is never adopted', async () => {

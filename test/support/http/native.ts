@@ -21,6 +21,15 @@ export const expresses: readonly (readonly [name: string, express: Express])[] =
   () => [['Express 4', express4()]],
 );
 
+/** A copy of an Express that no other code has. */
+export function copyOf(create: Express): Express {
+  let copy = create;
+  jest.isolateModules(() => {
+    copy = jest.requireActual(create === express5 ? 'express' : 'express4');
+  });
+  return copy;
+}
+
 /** Runs one body of tests on every Express, which comes along as it is, and ends its stages after each of them. */
 export function describeExpress(name: string, body: (framework: Framework, express: Express) => void): void {
   type Row = readonly [framework: Framework, express: Express];
