@@ -1,5 +1,5 @@
 import replyFrom from '@fastify/reply-from';
-import axios, { type AxiosInstance } from 'axios';
+import axios from 'axios';
 import axiosRetry from 'axios-retry';
 import fastify from 'fastify';
 import { lock, traceHeaders } from 'reenlock';
@@ -43,30 +43,27 @@ function startShop(start: StartService, handler: Handler): Promise<ServerStage> 
   return start((app) => app.route('/order', handler).route('/holding', lockOn('account'), handler));
 }
 
-/** The first call stops waiting for its reply after a moment, and the second one waits for as long as it takes. */
-function impatient(account: Account): AxiosInstance {
-  const client = axios.create({ timeout: 100 });
-  axiosRetry(client, {
-    retries: 1,
-    shouldResetTimeout: true,
-    retryCondition: ({ code }) => account.first.then(() => code === 'ECONNABORTED'),
-    onRetry: (_count, _error, config) => {
-      config.timeout = 0;
-    },
-  });
-  return client;
-}
+/** Repeats a call that was given up, and waits for that reply for as long as it takes. */
+const client = axios.create();
+axiosRetry(client, {
+  retries: 1,
+  retryCondition: ({ code }) => code === 'ERR_CANCELED',
+  onRetry: (_count, _error, config) => {
+    delete config.signal;
+  },
+});
 
 describeServices('A call that is made twice', (start) => {
   it.each(rows)(
-    'The call that axios-retry repeats after a timeout waits for the first one, for $by, from a service $caller',
+    'The call that axios-retry repeats after the first one was given up waits for that, for $by, from a service $caller',
     async ({ path, order }) => {
       const account = new Account();
       const { bank, branches } = await startBank(start, account);
-      const client = impatient(account);
+      const givenUp = new AbortController();
+      void account.first.then(() => givenUp.abort());
       const shop = await startShop(start, async (call) => {
         const url = `http://127.0.0.1:${bank.port}${path}`;
-        call.send((await client.get<object>(url, { headers: traceHeaders() })).data);
+        call.send((await client.get<object>(url, { headers: traceHeaders(), signal: givenUp.signal })).data);
       });
       expect(await called(shop, order)).toEqual({ left: 980 });
       expect(branches).toEqual([branches[0], branches[0]]);
