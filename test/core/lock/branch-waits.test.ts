@@ -1,4 +1,11 @@
-import { type LockLostError, LockTimeoutError, lock, resumeHold, runInTrace } from '../../../src/core/index.ts';
+import {
+  DeadlockError,
+  type LockLostError,
+  LockTimeoutError,
+  lock,
+  resumeHold,
+  runInTrace,
+} from '../../../src/core/index.ts';
 import { gate } from '../../support/gate.ts';
 import { coreTests, outcomeOf } from '../../support/stores/set-up.ts';
 import { recordWarnings } from '../../support/warnings.ts';
@@ -68,6 +75,37 @@ describe('A wait for another branch of the request', () => {
     await first.settled;
     await job.end();
     expect(warnings().map(({ code }) => code)).toEqual(['LOCK_LOST']);
+  });
+
+  it('A wait that begins after a grant beside that branch is looked at at once: if that branch waits for it, that is a deadlock', async () => {
+    const setup = setUp();
+    const [waiting, deadlocks] = [setup.events('waiting'), setup.events('deadlock')];
+    const stranger = await setup
+      .sibling()
+      .job()
+      .in(() => lock.acquire('key'));
+    const job = setup.job('bare');
+    const within = outcomeOf(
+      job.in(() => runInTrace(() => lock.run('other', () => lock.run('key', async () => 'within')))),
+    );
+    await setup.clock.settle();
+    const branch = outcomeOf(
+      job.in(() => lock.run('key', () => lock.run('other', async () => 'branch'), { priority: 1 })),
+    );
+    await setup.clock.settle();
+    // The store grants the key to both; the job learns it late.
+    const late = waiting.find(({ key }) => key === 'key')?.holdId;
+    setup.store.onMessage = (message) => {
+      setup.store.isMute = message.kind === 'granted' && message.grant.holdId === late;
+    };
+    await stranger.release();
+    await setup.clock.settle();
+    expect([waiting.length, deadlocks.length]).toEqual([3, 0]);
+    const asked = (): boolean => setup.store.calls.some((call) => call.operation === 'release' && call.holdId === late);
+    while (!asked()) await setup.clock.advance(1);
+    expect(deadlocks).toMatchObject([{ key: 'key', cycle: [{ traceId: 'bare', key: 'key' }] }]);
+    await setup.clock.settle();
+    expect([within.error, branch.value]).toEqual([expect.any(DeadlockError), 'branch']);
   });
 
   it('A wait asks the store after that branch has released: a stranger that waited longer is first', async () => {
