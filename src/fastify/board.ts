@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { rethrow } from '../board/board-reply.ts';
 import { LockBoard, type LockBoardOptions } from '../board/lock-board.ts';
-import { type Plugin, pluginMeta } from './middleware.ts';
+import { type Plugin, plugin } from './middleware.ts';
 
 /**
  * A plugin that serves a page with the holders and waiters of all locks. `authorize` decides who may look, and who may
@@ -20,7 +20,7 @@ import { type Plugin, pluginMeta } from './middleware.ts';
  */
 export function lockBoard(options: LockBoardOptions<FastifyRequest>): Plugin {
   const board = new LockBoard(options);
-  const register: Plugin = function lockBoard(app, _, done) {
+  return plugin((app) => {
     async function serve(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
       const { raw: req, originalUrl } = request;
       const { body } = req as { body?: unknown };
@@ -44,7 +44,5 @@ export function lockBoard(options: LockBoardOptions<FastifyRequest>): Plugin {
     app.addContentTypeParser('*', (_request, _payload, parsed) => parsed(null));
     app.all('/', serve);
     app.all('/*', serve);
-    done();
-  };
-  return Object.assign(register, pluginMeta);
+  });
 }

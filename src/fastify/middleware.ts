@@ -59,7 +59,7 @@ export interface GuardOptions<R = KeyRequest> extends CommonGuardOptions {
  */
 export function traceContext(options?: TraceContextOptions): Plugin {
   const trace = openContext(options);
-  return plugin((app, _, done) => {
+  return unencapsulated((app) => {
     decorate(app, holdNames(options?.holdName));
     watchHandlers(app);
     app.addHook('onRequest', function traceContext(request, reply, next) {
@@ -67,7 +67,6 @@ export function traceContext(options?: TraceContextOptions): Plugin {
       const isTakenOver = (): boolean => (request as { readonly ws?: unknown }).ws === true && reply.sent;
       trace(request.raw, reply.raw, next as (error?: unknown) => void, { awaitsMiddleware: false, isTakenOver });
     });
-    done();
   });
 }
 
@@ -129,14 +128,27 @@ export function sendProblem(error: Error, _request: FastifyRequest, reply: Fasti
 }
 
 /** Fastify refuses to register a plugin on a version that it is not made for. */
-export const pluginMeta: object = { [Symbol.for('plugin-meta')]: { name: 'reenlock', fastify: '>=5' } };
+const pluginMeta: object = { [Symbol.for('plugin-meta')]: { name: 'reenlock', fastify: '>=5' } };
+
+/** Passes on what `register` throws, such as the error for a route that is there already: `app.ready()` rejects with it then. */
+export function plugin(register: (app: FastifyInstance) => void): Plugin {
+  const registering: Plugin = (app, _, done) => {
+    try {
+      register(app);
+    } catch (error) {
+      done(error as Error);
+      return;
+    }
+    done();
+  };
+  return Object.assign(registering, pluginMeta);
+}
 
 /** Makes Fastify register it on the instance itself, not on a child, as fastify-plugin does. */
-function plugin(register: Plugin): Plugin {
-  return Object.assign(register, {
+function unencapsulated(register: (app: FastifyInstance) => void): Plugin {
+  return Object.assign(plugin(register), {
     [Symbol.for('skip-override')]: true,
     [Symbol.for('fastify.display-name')]: 'reenlock',
-    ...pluginMeta,
   });
 }
 

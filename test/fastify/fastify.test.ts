@@ -54,6 +54,13 @@ describe('Fastify', () => {
     expect([outside.status, JSON.parse(outside.text).code]).toEqual([500, 'ERR_LOCK_SCOPE']);
   });
 
+  it('Two boards at one place are an error of `app.ready()`, which names the place', async () => {
+    for (let count = 0; count < 2; count += 1) {
+      app.register(lockBoard({ locks, authorize: () => false }), { prefix: '/locks' });
+    }
+    await expect(app.ready()).rejects.toThrow("already declared for route '/locks'");
+  });
+
   it('sendProblem as the error handler describes lock errors, and leaves others to Fastify', async () => {
     app.register(traceContext({ locks })).setErrorHandler(sendProblem);
     app.get('/locked', () => lock.acquire(''));
