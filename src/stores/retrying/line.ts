@@ -1,4 +1,4 @@
-import { type Clock, outsideRequests, type Timer } from '../../core/base/clock.ts';
+import { type Clock, elapsedMs, type Instant, outsideRequests, type Timer } from '../../core/base/clock.ts';
 import { inBackground } from '../../core/base/safely.ts';
 import { isAncestor } from '../../core/model/owner.ts';
 import type { AcquireReply, AcquireTerms, HoldRequest, LockStore, StoreListener } from '../../core/model/store.ts';
@@ -8,10 +8,14 @@ const minPauseMs = 5;
 /** After this many refusals in a row, only polls and announcements lead to another try. */
 const maxQuickTries = 5;
 
+type GrantReply = Extract<AcquireReply, { status: 'granted' }>;
+
 interface Waiter {
   readonly request: HoldRequest;
   terms: AcquireTerms;
   isCancelled: boolean;
+  /** What a try without a poll was granted, and when that was sent. */
+  granted?: { readonly reply: GrantReply; readonly sent: Instant };
 }
 
 /** The waiters of this process for one key, in their order. */
@@ -27,8 +31,10 @@ export class Line {
   #refusals = 0;
   /** Whether a try without a poll is in flight. */
   #isTrying = false;
-  /** Whether a release was announced since that try was sent. */
-  #wasFreed = false;
+  /** Whether another try must follow that one. */
+  #mustFollow = false;
+  /** How many releases were announced. */
+  #freed = 0;
   /** For the next try. Started while there are waiters, cleared when the last one leaves. */
   #timer: Timer | undefined;
   /** Whether the timer was started by an announcement. */
@@ -60,13 +66,17 @@ export class Line {
     waiter.terms = terms;
     // Also if too many wait: it may leave again after the reply.
     this.#waiters.set(holdId, waiter);
+    const since = this.#clock.now();
     try {
       const reply = await this.#replyTo(waiter, known !== undefined);
-      if (reply.status === 'refused') return this.#asWaiting(reply, waiter, known === undefined);
+      if (reply.status === 'refused')
+        return grantOf(waiter, since) ?? this.#asWaiting(reply, waiter, known === undefined);
       this.#remove(holdId);
       if (reply.status === 'granted') this.#onGranted(owner);
       return reply;
     } catch (error) {
+      const granted = grantOf(waiter, since);
+      if (granted !== undefined) return granted;
       if (known === undefined) this.#remove(holdId);
       throw error;
     }
@@ -82,11 +92,8 @@ export class Line {
 
   /** Called when a release is announced. Many servers may announce the same one: one try should see them all. */
   onFreed(): void {
-    if (this.#isTrying) this.#wasFreed = true;
-    else if (!this.#isWoken) {
-      this.#tryIn(1 + 9 * this.#clock.jitter());
-      this.#isWoken = true;
-    }
+    this.#freed += 1;
+    this.#trySoon();
   }
 
   get #first(): Waiter | undefined {
@@ -110,8 +117,12 @@ export class Line {
     return { status: 'refused', leaseRemainingMs, position: 0, nowMs, claims: [] };
   }
 
-  #ask({ request, terms }: Waiter): Promise<AcquireReply> {
-    return this.#store.acquire(request, { ...terms, queue: false });
+  async #ask({ request, terms }: Waiter): Promise<AcquireReply> {
+    const freed = this.#freed;
+    const reply = await this.#store.acquire(request, { ...terms, queue: false });
+    // The refusal may be older than the release, and a try meanwhile may have got the same one.
+    if (reply.status === 'refused' && this.#freed !== freed) this.#trySoon();
+    return reply;
   }
 
   /** A refusal, in the form of a store with a queue. */
@@ -141,6 +152,14 @@ export class Line {
     return true;
   }
 
+  #trySoon(): void {
+    if (this.#isTrying) this.#mustFollow = true;
+    else if (!this.#isWoken) {
+      this.#tryIn(1 + 9 * this.#clock.jitter());
+      this.#isWoken = true;
+    }
+  }
+
   /** After a pause with full jitter that grows with each refusal. */
   #tryLater(): void {
     if (this.#isTrying || this.#refusals >= maxQuickTries) return;
@@ -163,7 +182,7 @@ export class Line {
     const first = this.#first;
     if (first === undefined || this.#isTrying) return;
     this.#isTrying = true;
-    this.#wasFreed = false;
+    this.#mustFollow = false;
     const status = await this.#try(first);
     this.#isTrying = false;
     if (status === 'granted') this.#onGranted(first.request.owner);
@@ -172,7 +191,7 @@ export class Line {
       if (status === 'refused') this.#letHoldersIn();
       this.#tryLater();
     }
-    if (this.#wasFreed) this.onFreed();
+    if (this.#mustFollow) this.#trySoon();
   }
 
   /** The waiters of its owner and of its descendants are granted with it. The others begin again with short pauses. */
@@ -187,9 +206,11 @@ export class Line {
     const { holdId, process } = waiter.request;
     // Without a stream, only a poll can deliver it.
     if (!this.#listeners.has(process)) return undefined;
+    const sent = this.#clock.now();
     try {
       const reply = await this.#ask(waiter);
       if (reply.status === 'granted' && this.#remove(holdId)) {
+        waiter.granted = { reply, sent };
         this.#listeners.get(process)?.({ kind: 'granted', grant: reply.grant });
       }
       return reply.status;
@@ -212,4 +233,12 @@ export class Line {
       if (owners.some((owner) => isAncestor(owner, waiter.request.owner))) inBackground(this.#try(waiter));
     }
   }
+}
+
+/**
+ * What a try was granted while another call for the same waiter was on its way. The lease of its reply is counted from the time when
+ * that call was sent.
+ */
+function grantOf({ granted }: Waiter, since: Instant): GrantReply | undefined {
+  return granted && { ...granted.reply, nowMs: granted.reply.nowMs + elapsedMs(since, granted.sent) };
 }

@@ -66,6 +66,21 @@ describe('A wait for a lock on a quorum', () => {
     expect(fences).toEqual([...new Set(fences)].sort((a, b) => a - b));
   });
 
+  it('A wait ends soon after a release that is announced while a poll is on its way', async () => {
+    const setup = setUp({ pollMs: 2_000 });
+    const first = await taken(setup.sibling());
+    const waiter = await queued(setup);
+    // Until only polls and announcements lead to a try.
+    await setup.clock.advance(5_000);
+    for (const node of nodes) node.always('acquire', { kind: 'lateReply', ms: 100 });
+    const count = nodes[0]?.count('acquire') ?? 0;
+    while (nodes[0]?.count('acquire') === count) await setup.clock.advance(1);
+    await setup.clock.advance(10);
+    await first.release();
+    await setup.clock.advance(300);
+    expect(waiter.value?.isHeld()).toBe(true);
+  });
+
   it('A wait goes on while a node is down, and when it is back', async () => {
     const setup = setUp();
     const { fences, all } = takeTurns([setup, setup.sibling()], 10, 20);

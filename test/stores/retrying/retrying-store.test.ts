@@ -1,8 +1,10 @@
 import { getLock, LockConfigError, LockStoreError, LockTimeoutError, lock } from '../../../src/core/index.ts';
-import type { LockStore, StoreCapabilities } from '../../../src/core/model/store.ts';
+import type { AcquireReply, LockStore, StoreCapabilities } from '../../../src/core/model/store.ts';
 import { RetryingStore } from '../../../src/stores/retrying/retrying-store.ts';
+import { longMs } from '../../../src/testing/contract/harness.ts';
 import { StoreStage } from '../../../src/testing/contract/stage.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
+import { gate } from '../../support/gate.ts';
 import { FakeStore } from '../../support/stores/fake-store.ts';
 import { coreTests, outcomeOf, queued, type Setup, taken } from '../../support/stores/set-up.ts';
 
@@ -144,6 +146,19 @@ describe('An acquire that a store without a queue refuses', () => {
     await setup.clock.advance(3_000);
     expect(await setup.store.remains()).toEqual([]);
     expect(granted).toEqual([]);
+  });
+
+  it('A refused acquire is granted if a try is, although its own refusal arrives after that', async () => {
+    const setup = setUp();
+    const first = await taken(setup.sibling());
+    const reply = setup.store.gate('acquire');
+    const waiter = await queued(setup);
+    await first.release();
+    await setup.clock.advance(1_000);
+    reply();
+    await setup.clock.settle();
+    expect(waiter.value?.isHeld()).toBe(true);
+    expect(waiter.value?.remainingMs()).toBeLessThan(setup.locks.settings.leaseMs - 1_000);
   });
 
   it('A refused acquire waits on through failures of the store, and reports them at its end', async () => {
@@ -412,6 +427,57 @@ describe('A store that gives another one a queue', () => {
     expect(reply.value?.status).toBe('cancelled');
     expect(fake.count('acquire')).toBe(count);
     for (const line of [waiter, holder]) await line.release();
+    await stage.end();
+  });
+
+  it('A poll gets what a try was granted meanwhile, with the lease that was left when the poll was sent', async () => {
+    const { clock, fake, stage } = stageOf();
+    const process = await stage.process();
+    const holder = process.line();
+    await holder.hold();
+    const waiter = await process.line().wait();
+    fake.next('acquire', { kind: 'lateCall', ms: 50 });
+    await clock.advance(35);
+    const open = fake.gate('acquire');
+    const polled = outcomeOf(waiter.ask());
+    await holder.release();
+    await clock.advance(40);
+    expect(process.messages).toMatchObject([{ kind: 'granted' }]);
+    open();
+    await polled.settled;
+    const reply = polled.value as Extract<AcquireReply, { status: 'granted' }>;
+    expect(reply.grant.endMs - reply.nowMs).toBe(longMs - 10);
+    await waiter.release();
+    await stage.end();
+  });
+
+  it('A newcomer whose call fails is granted what a try got for it meanwhile', async () => {
+    const { clock, fake, stage } = stageOf();
+    const process = await stage.process();
+    const holder = process.line();
+    await holder.hold();
+    const store = withoutQueue(fake);
+    const failed = gate();
+    let calls = 0;
+    const acquire: LockStore['acquire'] = async (request, terms) => {
+      const reply = await store.acquire(request, terms);
+      calls += 1;
+      if (calls > 1) return reply;
+      await failed;
+      throw new LockStoreError('refused', { outcome: 'not-applied' });
+    };
+    stage.store = new RetryingStore({ ...store, acquire }, clock);
+    const other = await stage.process();
+    const newcomer = other.line();
+    const reply = outcomeOf(newcomer.ask());
+    await clock.settle();
+    await holder.release();
+    await clock.advance(10);
+    expect(other.messages).toMatchObject([{ kind: 'granted' }]);
+    failed.open();
+    await reply.settled;
+    expect(reply.value).toMatchObject({ status: 'granted', grant: { holdId: newcomer.holdId } });
+    await newcomer.release();
     await stage.end();
   });
 
