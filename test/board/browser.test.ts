@@ -2,8 +2,6 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import type { AxeResults } from 'axe-core';
-import compression from 'compression';
-import helmet from 'helmet';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import {
   createLocks,
@@ -281,15 +279,6 @@ describe('The board in a browser', () => {
     await page.getByRole('button', { name: 'order:42' }).click();
     await page.getByText('You may look, but not release.').waitFor();
     expect(await page.getByRole('button', { name: 'Force release…' }).isVisible()).toBe(false);
-  });
-
-  it('The board works below helmet and compression', async () => {
-    const above = [helmet() as Above, compression({ threshold: 0 }) as Above];
-    const scene = await Scene.start(host, {}, ...above);
-    await scene.hold('the-holder', 'order:42');
-    const page = await scene.visit();
-    await row(page, 'order:42').getByText('the-holder').waitFor();
-    expect(scene.complaints).toEqual([]);
   });
 
   it('The board shows no number before the store has replied, and says so when there is no lock', async () => {

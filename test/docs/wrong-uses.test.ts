@@ -1,12 +1,12 @@
 import { configureLocks, createLocks, type Hold, LockError, type Locks, lock, runInTrace } from 'reenlock';
 import { lockOn, sendProblem, traceContext } from 'reenlock/express';
-import { type Gate, gate } from '../support/gate.ts';
 
 /** As JavaScript calls it, or TypeScript with `any`. */
 const loose = lock as unknown as Record<'acquire' | 'acquireAll' | 'run', (...args: unknown[]) => Promise<unknown>>;
 const routine = (): void => {};
 
-// What fails when the application starts is in `wrong-setups.test.ts`, what fails with a request in `wrong-requests.test.ts`.
+// What fails when the application starts is in `wrong-setups.test.ts`, what fails with a request in `wrong-requests.test.ts`,
+// and what a refused wait says of who holds the lock in `test/core/lock/held-by.test.ts`.
 describe('The messages of each wrong use', () => {
   let locks: Locks;
   beforeEach(() => {
@@ -110,72 +110,6 @@ describe('The messages of each wrong use', () => {
       expect(help).toContain('docs/reference/errors.md#err_lock_');
     },
   );
-});
-
-describe('The messages of a request that waits for itself, or forgets to wait', () => {
-  let locks: Locks;
-  beforeEach(() => {
-    locks = createLocks();
-  });
-  afterEach(() => locks.close());
-  const job = <T>(work: () => T | PromiseLike<T>, traceId?: string) => runInTrace(work, { locks, traceId });
-  const ownLine = expect.stringMatching(/\n {4}at .*wrong-uses\.test\.ts/);
-  const alone = { reentrant: false, waitMs: 1 } as const;
-
-  it.each<[use: string, work: () => Promise<unknown>]>([
-    ['a retry after a timeout of the attempt', attempts],
-    ['calls in `Promise.all`', () => Promise.all([1, 2, 3].map(() => lock.run('key', counted)))],
-  ])('%s of one request exclude each other', async (_, work) => {
-    most = 0;
-    await job(work);
-    expect(most).toBe(1);
-  });
-
-  it('A hold with `reentrant: false` that its own request waits for: the error names that, and the option to remove', async () => {
-    const error = await job(() => lock.run('key', () => lock.run('key', routine, alone), alone)).catch(reasonOf);
-    expect(error).toMatchObject({
-      code: 'ERR_LOCK_TIMEOUT',
-      key: 'key',
-      heldBy: 'request',
-      message: expect.stringMatching(
-        /^The lock was not free within \d+ ms: this request itself holds it, by a call around this one, and one of both has `reentrant: false`, which lets nobody else in\. Remove that option, or this call$/,
-      ),
-      stack: ownLine,
-    });
-  });
-
-  it('A service that is called without `traceHeaders()`: the error has the trace of the caller', async () => {
-    const called = () => job(() => lock.acquire('key', { waitMs: 1 }), 'called').catch(reasonOf);
-    expect(await job(() => lock.run('key', called), 'caller')).toMatchObject({
-      code: 'ERR_LOCK_TIMEOUT',
-      message: expect.stringMatching(/^The lock was not free within \d+ ms$/),
-      holder: { traceId: 'caller' },
-      stack: ownLine,
-    });
-  });
-
-  it('Two keys in opposite order: the error names both waits', async () => {
-    const [a, b] = [gate(), gate()];
-    const both = (first: string, second: string, mine: Gate, other: Gate) => () =>
-      lock.run(first, async () => {
-        mine.open();
-        await other;
-        return lock.run(second, routine);
-      });
-    const ends = await Promise.all([
-      job(both('x', 'y', a, b), 'one').catch(reasonOf),
-      job(both('y', 'x', b, a), 'two').catch(reasonOf),
-    ]);
-    const [error] = ends.filter((end) => end instanceof LockError);
-    expect(error).toMatchObject({
-      message: 'The request waited in a deadlock with others',
-      cycle: expect.arrayContaining([
-        { traceId: 'one', key: 'y' },
-        { traceId: 'two', key: 'x' },
-      ]),
-      stack: ownLine,
-    });
-  });
 
   it.each<[use: string, call: () => Promise<unknown>]>([
     ['lock.run', () => lock.run('key', routine)],
@@ -183,49 +117,14 @@ describe('The messages of a request that waits for itself, or forgets to wait', 
     ['lock.tryAcquire', () => lock.tryAcquire('key')],
   ])('A %s that is not awaited: its rejection says so, with its line', async (_, call) => {
     let forgotten: Promise<unknown> = Promise.resolve();
-    await job(() => {
-      forgotten = call().catch(reasonOf);
-    });
+    const forget = () => {
+      forgotten = call().catch((reason: unknown) => reason);
+    };
+    await runInTrace(forget, { locks });
     expect(await forgotten).toMatchObject({
       code: 'ERR_LOCK_SCOPE',
       message: expect.stringContaining('Likely causes: work that was not awaited'),
-      stack: ownLine,
+      stack: expect.stringMatching(/\n {4}at .*wrong-uses\.test\.ts/),
     });
-  });
-
-  it('A promise that is used as a hold: JavaScript reports it, with the line', async () => {
-    const error = await job(async () => {
-      const hold = lock.acquire('key') as unknown as Hold;
-      try {
-        await hold.release();
-      } catch (reason) {
-        await hold;
-        return reason;
-      }
-      return undefined;
-    });
-    expect(error).toMatchObject({ message: 'hold.release is not a function', stack: ownLine });
   });
 });
-
-let inside = 0;
-let most = 0;
-
-async function counted(): Promise<void> {
-  inside += 1;
-  most = Math.max(most, inside);
-  await new Promise(setImmediate);
-  inside -= 1;
-}
-
-/** The first attempt is given up, and still runs when the second begins. */
-async function attempts(): Promise<void> {
-  const first = lock.run('key', counted);
-  await Promise.race([first, new Promise(process.nextTick)]);
-  await lock.run('key', counted);
-  await first;
-}
-
-function reasonOf(reason: unknown): unknown {
-  return reason;
-}

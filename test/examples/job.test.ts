@@ -38,14 +38,6 @@ describe('job/server.ts', () => {
   afterEach(stopExamples);
   afterAll(() => redis.stop());
 
-  it('settles each cent once, in the midst of requests, with the trace id in its log, until SIGTERM', async () => {
-    const example = await Example.start('job/server.ts', { NIGHT_MS: '1' });
-    await shipAndSettle(example);
-    example.kill('SIGTERM');
-    expect((await example.exited).code).toBe(0);
-    expect(settledCents(example)).toBe(10_000);
-  });
-
   it('settles each cent once when requests and another settlement run in other processes', async () => {
     const env = { REDIS_URL: redis.url, NIGHT_MS: '1' };
     const examples = await Promise.all([

@@ -221,11 +221,19 @@ describe.each(expresses)('%s, whose prototypes carry what is for all requests', 
     expect(seen).toEqual([...expected, ...expected]);
   });
 
-  it.each(['lock', 'locks'] as const)(
-    'leaves a property `%s` that an application has on its requests alone, with one warning, and shows the other',
-    async (name) => {
-      const app = traced();
-      Object.defineProperty(app.request, name, { value: 'theirs', writable: true, configurable: true });
+  it.each([
+    ['lock', 'an application has on its requests'],
+    ['locks', 'an application has on its requests'],
+    ['lock', 'all requests of Express have'],
+    ['locks', 'all requests of Express have'],
+  ] as const)(
+    'A property `%s` that %s is left alone, with one warning, and the other one is shown',
+    async (name, whose) => {
+      const isOfAll = whose.startsWith('all');
+      const copy = isOfAll ? copyOf(create) : create;
+      if (isOfAll) Object.assign(copy.request, { [name]: 'theirs' });
+      const app = copy().use(traceContext({ locks, trust: 'none' }) as RequestHandler);
+      if (!isOfAll) Object.defineProperty(app.request, name, { value: 'theirs', writable: true, configurable: true });
       const found: unknown[] = [];
       app.get('/before', (req, res) => void res.send(String(req[name])));
       app.get('/', guard, (req, res) => {
@@ -235,36 +243,8 @@ describe.each(expresses)('%s, whose prototypes carry what is for all requests', 
       expect((await get(app, '/before')).text).toBe('theirs');
       await released(app);
       const once = name === 'lock' ? ['theirs', 'k'] : ['k', 'theirs'];
-      expect(found).toEqual([...once, ...once]);
+      expect([found, app.request[name]]).toEqual([[...once, ...once], 'theirs']);
       expect(warnings().map(({ code }) => code)).toEqual(['LOCK_NAME_TAKEN']);
     },
   );
-
-  it.each(['lock', 'locks'] as const)(
-    'leaves a property `%s` alone that all requests of Express have, with one warning, and shows the other',
-    async (name) => {
-      const copy = copyOf(create);
-      Object.assign(copy.request, { [name]: 'theirs' });
-      const found: unknown[] = [];
-      const app = copy().use(traceContext({ locks, trust: 'none' }) as RequestHandler);
-      app.get('/', guard, (req, res) => {
-        found.push(shown(req.lock), shown(req.locks));
-        res.send();
-      });
-      await released(app);
-      const once = name === 'lock' ? ['theirs', 'k'] : ['k', 'theirs'];
-      expect([found, copy.request[name]]).toEqual([[...once, ...once], 'theirs']);
-      expect(warnings().map(({ code }) => code)).toEqual(['LOCK_NAME_TAKEN']);
-    },
-  );
-
-  it('a plain server of Node has it all on its responses', async () => {
-    const trace = traceContext({ locks, trust: 'none' });
-    const server = http.createServer((req, res) => {
-      trace(req, res, () => lockOn('k')(req, res, () => void res.end(`${(req as { lock?: Hold }).lock?.key}`)));
-    });
-    expect((await get(server as unknown as RequestListener)).text).toBe('k');
-    expect(await isFree('k')).toBe(true);
-    server.close();
-  });
 });

@@ -1,4 +1,3 @@
-import { AsyncResource } from 'node:async_hooks';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -31,18 +30,6 @@ describe('Hono', () => {
     server = createServer(getRequestListener((...args) => app.fetch(...args), { overrideGlobalObjects: false }));
   });
   afterEach(() => closeServer(server, locks, { drainMs: 0 }));
-
-  it('A web stream whose `pull` is bound to its handler re-enters the request’s lock when it is read', async () => {
-    app.get('/', lockOn('k'), (c) => {
-      const pull = async (controller: ReadableStreamDefaultController): Promise<void> => {
-        const fence = await lock.run('k', (hold) => hold.fence);
-        controller.enqueue(new TextEncoder().encode(String(fence === c.var.lock?.fence)));
-        controller.close();
-      };
-      return c.body(new ReadableStream({ pull: AsyncResource.bind(pull) }, { highWaterMark: 0 }));
-    });
-    expect(await (await fetch(await url())).text()).toBe('true');
-  });
 
   it('The default error handler responds to lock errors of guards and of handlers with their status and headers', async () => {
     app.get(

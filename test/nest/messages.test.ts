@@ -1,6 +1,3 @@
-import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
-import { createServer } from 'node:net';
 import {
   type ArgumentsHost,
   Catch,
@@ -27,6 +24,7 @@ import { createTestLocks, type TestLocks } from 'reenlock/testing';
 import { lastValueFrom, of } from 'rxjs';
 import { LockErrorFilter } from '../../src/nest/error-filter.ts';
 import { pathOf } from '../support/path-of.ts';
+import { freePort } from '../support/processes/free-port.ts';
 
 let locks: TestLocks;
 let app: INestApplication | INestApplicationContext | undefined;
@@ -59,15 +57,6 @@ class Messages {
   outside(): object {
     return of('an Observable');
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 const root = (more: object = {}) => ({

@@ -16,8 +16,11 @@ import {
 import { createLocks, getLock, lock, MemoryStore, runInTrace } from 'reenlock';
 import { type InstrumentLocksOptions, instrumentLocks } from 'reenlock/otel';
 import { createTestLocks, type TestLocks } from 'reenlock/testing';
+import { gate } from '../support/gate.ts';
 import { until } from '../support/until.ts';
+import { recordWarnings } from '../support/warnings.ts';
 
+const warnings = recordWarnings();
 const exporter = new InMemorySpanExporter();
 /** The ids of the spans, in the order in which they began. */
 const begun: string[] = [];
@@ -93,16 +96,13 @@ describe('instrumentLocks', () => {
     const category = 'orders';
     const order = getLock('order:42', { category });
     const jobs: Promise<unknown>[] = [];
-    let release = (): void => {};
-    const released = new Promise<void>((resolve) => {
-      release = resolve;
-    });
+    const released = gate();
     jobs.push(job('job 1', () => order.run(() => order.run(() => released))));
     for (const count of [1, 2]) {
       jobs.push(job(`job ${count + 1}`, () => order.run(() => 'done')));
       await locks.whenWaiting('order:42', count, { category });
     }
-    release();
+    released.open();
     await Promise.all(jobs);
     expect(tree()).toEqual([
       'job 1',
@@ -207,18 +207,11 @@ describe('instrumentLocks', () => {
     const store = new MemoryStore();
     const [here, elsewhere] = [createLocks({ store }), createLocks({ store })];
     stop = instrumentLocks(here, { tracerProvider });
-    let release = (): void => {};
-    const released = new Promise<void>((resolve) => {
-      release = resolve;
-    });
-    const granted = new Promise<void>((resolve) => {
-      elsewhere.on('granted', () => resolve());
-    });
+    const released = gate();
+    const granted = new Promise((resolve) => elsewhere.on('granted', resolve));
     const holding = runInTrace(() => lock.run('key', () => released), { locks: elsewhere, traceId: 'elsewhere' });
     await granted;
-    const waiting = new Promise<void>((resolve) => {
-      here.on('waiting', () => resolve());
-    });
+    const waiting = new Promise((resolve) => here.on('waiting', resolve));
     // Only the timers: the clocks of both `Locks` go on.
     jest.useFakeTimers({ doNotFake: ['Date', 'hrtime', 'nextTick', 'performance', 'queueMicrotask'] });
     const acquired = job('job', () => lock.run('key', () => 'done'), here as TestLocks);
@@ -229,7 +222,7 @@ describe('instrumentLocks', () => {
     jest.advanceTimersByTime(1);
     jest.useRealTimers();
     await until(() => inspected.mock.calls.length > 0);
-    release();
+    released.open();
     await Promise.all([holding, acquired]);
     expect(inspected).toHaveBeenCalledTimes(1);
     expect(attribute(named('acquire default'), 'blocked_by.trace_id')).toBe('elsewhere');
@@ -278,7 +271,6 @@ describe('instrumentLocks', () => {
   });
 
   it('A `lockName` that throws breaks no acquire: the lock is named `other`, and there is a warning', async () => {
-    const warned = jest.spyOn(process, 'emitWarning').mockImplementation(() => {});
     instrument({
       lockName: () => {
         throw new Error('no name');
@@ -286,8 +278,7 @@ describe('instrumentLocks', () => {
     });
     await job('job', () => lock.run('key', () => 'done'));
     expect(tree()).toEqual(['job', '  acquire other: granted', '  hold other: released']);
-    expect(warned).toHaveBeenCalledWith(expect.stringContaining('lockName'), expect.anything());
-    warned.mockRestore();
+    expect(warnings().map(({ message }) => message)).toEqual([expect.stringContaining('lockName')]);
   });
 
   it('Metrics report how acquires ended, how long locks were held, and what is held and waited for now', async () => {

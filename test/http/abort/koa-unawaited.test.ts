@@ -1,36 +1,20 @@
 import { getLock } from 'reenlock';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { gate } from '../../support/gate.ts';
+import { Contest } from '../../support/http/contest.ts';
 import type { Call, Framework, Middleware } from '../../support/http/frameworks.ts';
 import { koa2, koa3 } from '../../support/http/koa-app.ts';
 import { ServerStage, type ServerStageOptions } from '../../support/http/server-stage.ts';
 import { matrix } from '../../support/matrix.ts';
 
 /** `first` is below the middleware and works; `second` waits for its key. */
-async function contest(
-  framework: Framework,
-  middleware: (stage: ServerStage) => Middleware,
-  options?: ServerStageOptions,
-) {
-  const work = gate();
-  const stage = await ServerStage.start(framework, options, (app, stage) => {
+function contest(framework: Framework, middleware: (stage: ServerStage) => Middleware, locks?: ServerStageOptions) {
+  return Contest.through(framework, { locks: locks ?? {} }, (app, work, stage) =>
     app.route('/first', middleware(stage), framework.lockOn('k'), async () => {
-      stage.note('first in');
-      await work;
+      await work();
       stage.note(`first holds: ${getLock('k').isHeld()}`);
-    });
-    app.route('/second', framework.lockOn('k'), stage.handler('second'));
-  });
-  const first = stage.get('/first', 'first');
-  await stage.until('first in');
-  const second = stage.get('/second', 'second');
-  await stage.until('waiting second k');
-  return { stage, first, second, work };
-}
-
-async function expectHeld(stage: ServerStage): Promise<void> {
-  await stage.get('/nowhere', 'passer-by');
-  expect([await stage.holder('k'), await stage.waiters('k')]).toEqual(['first', ['second']]);
+    }),
+  );
 }
 
 describe.each(matrix([koa3], () => [koa2()]))(
@@ -46,14 +30,12 @@ describe.each(matrix([koa3], () => [koa2()]))(
       const clock = new ManualClock();
       const limit = gate();
       const options = { clock, waitMs: Number.POSITIVE_INFINITY };
-      const { stage, first, second, work } = await contest(framework, () => timeLimit(limit), options);
+      const held = await contest(framework, () => timeLimit(limit), options);
       limit.open();
-      expect((await first).status).toBe(504);
+      await held.first.receives(/^HTTP\/1.1 504 /);
       await clock.advance(60_000);
-      await expectHeld(stage);
-      work.open();
-      await second;
-      stage.expectOrder('first in', 'first holds: true', 'released first k', 'second in');
+      await held.expectHeldUntilGo();
+      held.stage.expectOrder('first in', 'first holds: true', 'released first k', 'second in');
     });
 
     it('[koa-unawaited-02] If middleware forgets to await the guard and responds first, the lock is kept until the handler has ended', async () => {
@@ -63,12 +45,10 @@ describe.each(matrix([koa3], () => [koa2()]))(
           await stage.until('waiting second k');
           call.send('forgotten');
         });
-      const { stage, first, second, work } = await contest(framework, forget);
-      expect((await first).status).toBe(200);
-      await expectHeld(stage);
-      work.open();
-      await second;
-      stage.expectOrder('first in', 'first holds: true', 'released first k', 'second in');
+      const held = await contest(framework, forget);
+      await held.first.receives(/^HTTP\/1.1 200 /);
+      await held.expectHeldUntilGo();
+      held.stage.expectOrder('first in', 'first holds: true', 'released first k', 'second in');
     });
 
     it.each(Array.from({ length: 12 }, (_, turns) => turns))(

@@ -1,4 +1,3 @@
-import { createHmac } from 'node:crypto';
 import { currentTrace, lock, runInTrace, traceHeaders } from 'reenlock';
 import { TraceSignatures } from '../../../src/core/model/signature.ts';
 import { bare } from '../../support/http/bare-app.ts';
@@ -7,19 +6,10 @@ import { called } from '../../support/http/services.ts';
 import { pathOf } from '../../support/path-of.ts';
 
 const minted = /^[0-9a-f]{32}$/;
-const secret = 'a-secret-of-some-length-that-services-share';
-const trust = { secrets: [secret], audience: 'stock' };
+const trust = { secrets: ['a-secret-of-some-length-that-services-share'], audience: 'stock' };
 const parts = (count: number): string => `sent${'/1'.repeat(count)}`;
 
-/** A signature of version 1, which was over a trace id alone. */
-function versionOne(id: string): string {
-  const key = createHmac('sha256', secret).update('reenlock trace key v1').digest().toString('base64url', 0, 8);
-  const expiry = String(Date.now() + 30_000);
-  const mac = createHmac('sha256', secret).update(`reenlock trace v1\nstock\n${expiry}\n${id}`).digest('base64url');
-  return `v1.${key}.${expiry}.${mac}`;
-}
-
-const versionTwo = (path: string): string => new TraceSignatures(trust).sign(path, Date.now());
+const signatureOf = (path: string): string => new TraceSignatures(trust).sign(path, Date.now());
 
 /** The owner of a lock that a request acquires which brings these headers, and why they were refused. */
 async function outcome(
@@ -99,8 +89,8 @@ describe('the header X-Trace-Branch', () => {
   });
 
   it.each<[string, () => Record<string, string>]>([
-    ['over its path', () => ({ 'X-Trace-Branch': 'sent/1', 'X-Trace-Signature': versionTwo('sent/1') })],
-    ['over the trace id, which has no branch', () => ({ 'X-Trace-Signature': versionTwo('sent') })],
+    ['over its path', () => ({ 'X-Trace-Branch': 'sent/1', 'X-Trace-Signature': signatureOf('sent/1') })],
+    ['over the trace id, which has no branch', () => ({ 'X-Trace-Signature': signatureOf('sent') })],
   ])('A signature is valid %s', async (_, headers) => {
     const { trace, refusals } = await outcome({ 'X-Trace-Id': 'sent', ...headers() }, { trust });
     expect([trace, refusals]).toEqual(['sent', []]);
@@ -110,29 +100,18 @@ describe('the header X-Trace-Branch', () => {
     [
       'over the trace id alone, with a path',
       'mismatch',
-      () => ({ 'X-Trace-Branch': 'sent/1', 'X-Trace-Signature': versionTwo('sent') }),
+      () => ({ 'X-Trace-Branch': 'sent/1', 'X-Trace-Signature': signatureOf('sent') }),
     ],
-    ['over a path that was stripped', 'mismatch', () => ({ 'X-Trace-Signature': versionTwo('sent/1') })],
+    ['over a path that was stripped', 'mismatch', () => ({ 'X-Trace-Signature': signatureOf('sent/1') })],
     [
       'over the path of its parent',
       'mismatch',
-      () => ({ 'X-Trace-Branch': 'sent/1/2', 'X-Trace-Signature': versionTwo('sent/1') }),
+      () => ({ 'X-Trace-Branch': 'sent/1/2', 'X-Trace-Signature': signatureOf('sent/1') }),
     ],
     [
       'over the path of its child',
       'mismatch',
-      () => ({ 'X-Trace-Branch': 'sent/1', 'X-Trace-Signature': versionTwo('sent/1/2') }),
-    ],
-    ['of version 1', 'malformed', () => ({ 'X-Trace-Signature': versionOne('sent') })],
-    [
-      'of version 1, with a path',
-      'malformed',
-      () => ({ 'X-Trace-Branch': 'sent/1', 'X-Trace-Signature': versionOne('sent/1') }),
-    ],
-    [
-      'of version 1 that says it is version 2',
-      'mismatch',
-      () => ({ 'X-Trace-Signature': versionOne('sent').replace('v1', 'v2') }),
+      () => ({ 'X-Trace-Branch': 'sent/1', 'X-Trace-Signature': signatureOf('sent/1/2') }),
     ],
   ])(
     'A request is not admitted, and gets a new trace, with a signature %s: the event says `%s`',

@@ -7,7 +7,6 @@ import { type Gate, gate } from '../../support/gate.ts';
 import { bare } from '../../support/http/bare-app.ts';
 import { Contest } from '../../support/http/contest.ts';
 import { type Call, describeFrameworks } from '../../support/http/frameworks.ts';
-import type { RawClient } from '../../support/http/raw-client.ts';
 import { ServerStage, type ServerStageOptions } from '../../support/http/server-stage.ts';
 
 const upgrade = { path: '/first', trace: 'first', headers: ['Connection: Upgrade', 'Upgrade: chat'] };
@@ -15,47 +14,15 @@ const connect = { path: 'first:80', trace: 'first', method: 'CONNECT' };
 type Takes = (req: IncomingMessage, socket: Duplex, stage: ServerStage) => unknown;
 
 /** A connection that is taken over, and beside it a guarded route for the same key. */
-class Tunnel {
-  readonly stage: ServerStage;
-  readonly client: RawClient;
-  second: Promise<unknown> = Promise.resolve();
-
-  private constructor(stage: ServerStage, client: RawClient) {
-    this.stage = stage;
-    this.client = client;
-  }
-
-  static async start(event: 'upgrade' | 'connect', takes: Takes, options?: ServerStageOptions): Promise<Tunnel> {
-    const stage = await ServerStage.start(bare, options, (app, stage) => {
-      stage.server.on(event, (req: IncomingMessage, socket: Duplex) => {
-        // As websocket servers do: a server that does not read never sees its client leave.
-        socket.on('error', () => {}).on('end', () => socket.end());
-        socket.resume();
-        void takes(req, socket, stage);
-      });
-      app.route('/second', bare.lockOn('k'), stage.handler('second'));
+function tunnel(event: 'upgrade' | 'connect', takes: Takes, locks: ServerStageOptions = {}): Promise<Contest> {
+  return Contest.through(bare, { ...(event === 'upgrade' ? upgrade : connect), locks }, (_app, _work, stage) => {
+    stage.server.on(event, (req: IncomingMessage, socket: Duplex) => {
+      // As websocket servers do: a server that does not read never sees its client leave.
+      socket.on('error', () => {}).on('end', () => socket.end());
+      socket.resume();
+      void takes(req, socket, stage);
     });
-    const client = (await stage.connect()).request(event === 'upgrade' ? upgrade : connect);
-    return new Tunnel(stage, client);
-  }
-
-  async expectHeld(): Promise<void> {
-    await this.stage.until('first in');
-    this.second = this.stage.visit('/second', 'second');
-    await this.stage.until('waiting second k');
-    await this.expectStillHeld();
-  }
-
-  async expectStillHeld(): Promise<void> {
-    await this.stage.visit('/nowhere', 'passer-by');
-    expect([await this.stage.holder('k'), await this.stage.waiters('k')]).toEqual(['first', ['second']]);
-  }
-
-  async expectHandedOn(): Promise<void> {
-    await this.second;
-    this.stage.expectOrder('first in', 'released first k', 'second in');
-    await this.stage.free('k');
-  }
+  });
 }
 
 describe.each(['upgrade', 'connect'] as const)('A listener for `%s`, with runInTrace', (event) => {
@@ -74,10 +41,10 @@ describe.each(['upgrade', 'connect'] as const)('A listener for `%s`, with runInT
 
   it('[upgrade-01] An upgraded connection keeps its lock while it lasts, and releases it when the client hangs up', async () => {
     for (const how of ['FIN', 'RST'] as const) {
-      const tunnel = await Tunnel.start(event, takes);
-      await tunnel.expectHeld();
-      await tunnel.client.hangUp(how);
-      await tunnel.expectHandedOn();
+      const contest = await tunnel(event, takes);
+      await contest.expectStillHeld();
+      await contest.first.hangUp(how);
+      await contest.expectReleasedOnce();
     }
   });
 });
@@ -105,60 +72,60 @@ describe('A listener for `upgrade`, with traceContext and a guard by hand', () =
 
   it('[upgrade-02] An upgrade listener that ends the response that it made releases the lock, though nothing of it is sent', async () => {
     const done = gate();
-    const tunnel = await Tunnel.start(
+    const contest = await tunnel(
       'upgrade',
       guarded((res) => done.then(() => res.end())),
     );
-    await tunnel.expectHeld();
+    await contest.expectStillHeld();
     done.open();
-    await tunnel.expectHandedOn();
+    await contest.expectReleasedOnce();
   });
 
   it('[upgrade-03] An upgrade listener that destroys the connection releases the lock', async () => {
     const done = gate();
-    const tunnel = await Tunnel.start(
+    const contest = await tunnel(
       'upgrade',
       guarded((_, socket) => done.then(() => socket.destroy())),
     );
-    await tunnel.expectHeld();
+    await contest.expectStillHeld();
     done.open();
-    await tunnel.expectHandedOn();
+    await contest.expectReleasedOnce();
   });
 
   it('An upgrade listener that destroys the connection because its client has disconnected keeps the lock until its end', async () => {
     const done = gate();
-    const tunnel = await Tunnel.start(
+    const contest = await tunnel(
       'upgrade',
       guarded((res, socket) => {
         socket.removeAllListeners('end').once('end', () => socket.destroy());
         void done.then(() => res.end());
       }),
     );
-    await tunnel.expectHeld();
-    await tunnel.client.hangUp('FIN');
-    await tunnel.expectStillHeld();
+    await contest.expectStillHeld();
+    await contest.first.hangUp('FIN');
+    await contest.expectStillHeld();
     done.open();
-    await tunnel.expectHandedOn();
+    await contest.expectReleasedOnce();
   });
 
   it('[upgrade-04] An upgrade listener that does neither keeps the lock until abortGraceMs after its client has disconnected', async () => {
     const clock = new ManualClock();
     const options = { clock, waitMs: Number.POSITIVE_INFINITY };
-    const tunnel = await Tunnel.start(
+    const contest = await tunnel(
       'upgrade',
       guarded(() => {}),
       options,
     );
-    await tunnel.expectHeld();
+    await contest.expectStillHeld();
     await clock.advance(60_000);
-    await tunnel.expectStillHeld();
-    await tunnel.client.hangUp('RST');
-    await tunnel.expectStillHeld();
+    await contest.expectStillHeld();
+    await contest.first.hangUp('RST');
+    await contest.expectStillHeld();
     await clock.advance(29_999);
-    await tunnel.expectStillHeld();
+    await contest.expectStillHeld();
     await clock.advance(1);
-    await tunnel.second;
-    tunnel.stage.expectOrder('first in', 'lost first k', 'second in');
+    await contest.second;
+    contest.stage.expectOrder('first in', 'lost first k', 'second in');
   });
 
   it('[upgrade-05] An upgrade request leaves the queue when its client disconnects', async () => {

@@ -1,6 +1,5 @@
 import { EventEmitter, once } from 'node:events';
 import { id as rTracerId } from 'cls-rtracer';
-import type express from 'express';
 import type { RequestHandler } from 'express';
 import { createLocks, currentTrace, type Locks, lock, MemoryStore, runInTrace } from 'reenlock';
 import { lockOn, traceContext } from 'reenlock/express';
@@ -37,21 +36,6 @@ describe.each(expresses)('%s, with locks in memory', (_, create) => {
     const ids = (await Promise.all(answers)).map(({ headers }) => headers['x-trace-id']);
     expect(new Set(owners.map(String))).toEqual(new Set(ids.map((id) => [id, id, id].join())));
     server.close();
-  });
-
-  it('What a handler throws is its own error, and the key is free again', async () => {
-    const errors: unknown[] = [];
-    const app = traced()
-      .get('/', guard, () => {
-        throw new Error('of the handler');
-      })
-      .use(((error, _req, res, _next) => {
-        errors.push(error.message);
-        res.status(500).send();
-      }) as express.ErrorRequestHandler);
-    await supertest(app).get('/').expect(500);
-    expect(errors).toEqual(['of the handler']);
-    expect((await store.inspect('k')).holds).toEqual([]);
   });
 
   it('An acquire right after the response is refused, since the request has ended', async () => {
