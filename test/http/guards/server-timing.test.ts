@@ -49,10 +49,9 @@ describeFrameworks('Server-Timing', (framework) => {
 
   it('Server-Timing shows the wait of a refused request as well', async () => {
     const clock = new ManualClock();
-    const stage = await start(
-      (app) => app.inProduction().route('/x', lockOn('k', { waitMs: 50 }), (call) => call.send('in')),
-      { clock },
-    );
+    const stage = await start((app) => app.route('/x', lockOn('k', { waitMs: 50 }), (call) => call.send('in')), {
+      clock,
+    });
     const free = gate();
     const holder = runInTrace(() => lock.run('k', () => free), { locks: stage.locks, traceId: 'holder' });
     await stage.until('granted holder k');

@@ -3,7 +3,8 @@ import { type IncomingMessage, type RequestListener, type ServerResponse, STATUS
 import { expressMiddleware } from 'cls-rtracer';
 import type { LockError } from 'reenlock';
 import { lockOn, sendProblem, traceContext } from 'reenlock/node';
-import type { App, Call, Framework, GuardOptions, Handler, Middleware } from './frameworks.ts';
+import { adapted, readJson } from './adapted.ts';
+import type { App, Call, Framework, Handler, Middleware } from './frameworks.ts';
 
 type Next = (error?: unknown) => void;
 type Routed = IncomingMessage & { params?: Record<string, string> };
@@ -19,28 +20,18 @@ export const bare: Framework = {
   answersRejections: true,
   traceContext,
   lockOn: (key, options = {}) =>
-    lockOn(typeof key === 'string' ? key : (req, res) => key(bareCall(req, res, noNext)), guardOptions(options)),
+    lockOn(
+      typeof key === 'string' ? key : (req, res) => key(bareCall(req, res)),
+      adapted(options, bareCall, sendProblem),
+    ),
   middleware: (run) => (req: Routed, res: ServerResponse, next: Next) => run(bareCall(req, res, next), () => next()),
   rtracer: () => expressMiddleware() as unknown as Middleware,
   json: () => async (req: IncomingMessage, _res: ServerResponse, next: Next) => {
-    const chunks: Buffer[] = [];
-    for await (const chunk of req) chunks.push(chunk as Buffer);
-    Object.assign(req, { body: JSON.parse(Buffer.concat(chunks).toString()) });
+    await readJson(req);
     next();
   },
   app: () => new BareApp(),
 };
-
-function guardOptions({ skip, handler, ...rest }: GuardOptions): Parameters<typeof lockOn>[1] {
-  return {
-    ...rest,
-    ...(skip && { skip: (req, res) => skip(bareCall(req, res, noNext)) }),
-    ...(handler === 'problem' && { handler: sendProblem }),
-    ...(typeof handler === 'function' && {
-      handler: (error, req, res, next) => handler(error, bareCall(req, res, next)),
-    }),
-  };
-}
 
 const noNext: Next = () => {
   throw new Error('Nothing comes next here');
@@ -89,10 +80,6 @@ class BareApp implements App {
     return this;
   }
 
-  inProduction(): this {
-    return this;
-  }
-
   listener(): RequestListener {
     return (req, res) => this.#run(0, req, res, (error) => this.#end(req, res, error));
   }
@@ -109,7 +96,7 @@ class BareApp implements App {
 
   #end(req: Routed, res: ServerResponse, error: unknown): void {
     if (error !== undefined && this.#onError !== undefined) {
-      this.#onError(error as object, bareCall(req, res, noNext));
+      this.#onError(error as object, bareCall(req, res));
       return;
     }
     if (res.headersSent) {
@@ -122,7 +109,7 @@ class BareApp implements App {
   }
 }
 
-function bareCall(req: Routed, res: ServerResponse, next: Next): Call {
+function bareCall(req: Routed, res: ServerResponse, next: Next = noNext): Call {
   return {
     req,
     res,

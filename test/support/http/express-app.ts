@@ -3,7 +3,8 @@ import { createRequire } from 'node:module';
 import { expressMiddleware } from 'cls-rtracer';
 import express, { type Express, type Request, type RequestHandler, type Response } from 'express';
 import { lockOn, sendProblem, traceContext } from 'reenlock/express';
-import type { App, Call, Framework, GuardOptions, Handler, Middleware } from './frameworks.ts';
+import { adapted } from './adapted.ts';
+import type { App, Call, Framework, Handler, Middleware } from './frameworks.ts';
 
 type Next = (error?: unknown) => void;
 
@@ -24,25 +25,14 @@ function framework(name: string, create: typeof express, answersRejections: bool
     traceContext,
     lockOn: (key, options = {}) =>
       lockOn(
-        typeof key === 'string' ? key : (req, res) => key(expressCall(req as Request, res, noNext)),
-        guardOptions(options),
+        typeof key === 'string' ? key : (req, res) => key(expressCall(req as Request, res)),
+        adapted(options, expressCall, sendProblem),
       ),
     middleware: (run) => (req: Request, res: Response, next: Next) =>
       run(expressCall(req, res, next), () => next()) as undefined,
     rtracer: () => expressMiddleware(),
     json: () => create.json(),
     app: () => new ExpressApp(create, answersRejections),
-  };
-}
-
-function guardOptions({ skip, handler, ...rest }: GuardOptions): Parameters<typeof lockOn>[1] {
-  return {
-    ...rest,
-    ...(skip && { skip: (req, res) => skip(expressCall(req as Request, res, noNext)) }),
-    ...(handler === 'problem' && { handler: sendProblem }),
-    ...(typeof handler === 'function' && {
-      handler: (error, req, res, next) => handler(error, expressCall(req as Request, res, next as Next)),
-    }),
   };
 }
 
@@ -87,11 +77,6 @@ class ExpressApp implements App {
     return this;
   }
 
-  inProduction(): this {
-    this.#app.set('env', 'production');
-    return this;
-  }
-
   listener(): RequestListener {
     const onError = this.#onError;
     if (onError !== undefined) {
@@ -107,7 +92,7 @@ const noNext: Next = () => {
   throw new Error('Nothing comes next here');
 };
 
-function expressCall(req: Request, res: Response, next: Next): Call {
+function expressCall(req: Request, res: Response, next: Next = noNext): Call {
   return {
     req,
     res,

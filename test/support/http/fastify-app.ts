@@ -2,8 +2,9 @@ import { createReadStream } from 'node:fs';
 import type { RequestListener } from 'node:http';
 import { fastifyPlugin } from 'cls-rtracer';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
-import { type KeyRequest, lockOn, type Plugin, sendProblem, traceContext } from 'reenlock/fastify';
-import type { App, Call, Framework, GuardOptions, Handler, Middleware } from './frameworks.ts';
+import { lockOn, type Plugin, sendProblem, traceContext } from 'reenlock/fastify';
+import { adapted, readJson } from './adapted.ts';
+import type { App, Call, Framework, Handler, Middleware } from './frameworks.ts';
 
 type Hook = (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void) => void;
 type Step = Hook | Plugin;
@@ -19,7 +20,7 @@ export const fastify5: Framework = {
   lockOn: (key, options = {}) =>
     lockOn(
       typeof key === 'string' ? key : (request, reply) => key(fastifyCall(request, reply)),
-      guardOptions(options),
+      adapted(options, fastifyCall, sendProblem),
     ) as Middleware,
   middleware: (run) => {
     const hook: Hook = (request, reply, done) =>
@@ -28,13 +29,8 @@ export const fastify5: Framework = {
   },
   rtracer: () => fastifyPlugin as unknown as Middleware,
   json: () => {
-    const read = async ({ raw }: FastifyRequest): Promise<void> => {
-      const chunks: Buffer[] = [];
-      for await (const chunk of raw) chunks.push(chunk as Buffer);
-      Object.assign(raw, { body: JSON.parse(Buffer.concat(chunks).toString()) });
-    };
     const hook: Hook = (request, _, done) =>
-      void read(request).then(
+      void readJson(request.raw).then(
         () => done(),
         (error) => done(ofThisRealm(error)),
       );
@@ -48,17 +44,6 @@ export const fastify5: Framework = {
     return new FastifyApp(app);
   },
 };
-
-function guardOptions({ skip, handler, ...rest }: GuardOptions): Parameters<typeof lockOn<KeyRequest>>[1] {
-  return {
-    ...rest,
-    ...(skip && { skip: (request, reply) => skip(fastifyCall(request, reply)) }),
-    ...(handler === 'problem' && { handler: sendProblem as never }),
-    ...(typeof handler === 'function' && {
-      handler: (error, request, reply) => handler(error, fastifyCall(request, reply)),
-    }),
-  };
-}
 
 /** Middleware of an application is its hooks at `onRequest`, that of a route its hooks at `preHandler`. */
 class FastifyApp implements App {
@@ -112,10 +97,6 @@ class FastifyApp implements App {
       const returned: unknown = handler(error as object, fastifyCall(request, reply));
       return returned instanceof Promise ? returned.then(() => reply) : undefined;
     });
-    return this;
-  }
-
-  inProduction(): this {
     return this;
   }
 

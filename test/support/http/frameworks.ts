@@ -75,8 +75,6 @@ export interface App {
   mount(path: string, build: (sub: App) => void): this;
   /** Error middleware: last in Express, first in Koa. */
   onError(handler: (error: Partial<LockError>, call: Call) => void): this;
-  /** As in production: default error handlers show no stack. */
-  inProduction(): this;
   listener(): RequestListener | Promise<RequestListener>;
 }
 

@@ -103,10 +103,6 @@ class HonoApp implements App {
     return this;
   }
 
-  inProduction(): this {
-    return this;
-  }
-
   listener(): RequestListener {
     return getRequestListener(this.#app.fetch, { overrideGlobalObjects: false });
   }

@@ -4,8 +4,9 @@ import { createRequire } from 'node:module';
 import Router from '@koa/router';
 import { koaMiddleware } from 'cls-rtracer';
 import Koa, { type Context, type Next } from 'koa';
-import { type KeyContext, lockOn, sendProblem, traceContext } from 'reenlock/koa';
-import type { App, Call, Framework, GuardOptions, Handler, Middleware } from './frameworks.ts';
+import { lockOn, sendProblem, traceContext } from 'reenlock/koa';
+import { adapted, readJson } from './adapted.ts';
+import type { App, Call, Framework, Handler, Middleware } from './frameworks.ts';
 
 type KoaMiddleware = (ctx: Context, next: Next) => unknown;
 
@@ -25,26 +26,15 @@ function framework(name: string, Application: typeof Koa): Framework {
     answersRejections: true,
     traceContext,
     lockOn: (key, options = {}) =>
-      lockOn(typeof key === 'string' ? key : (ctx) => key(koaCall(ctx)), guardOptions(options)),
+      lockOn(typeof key === 'string' ? key : (ctx) => key(koaCall(ctx)), adapted(options, koaCall, sendProblem)),
     middleware: (run) => (ctx: Context, next: Next) => run(koaCall(ctx), next),
     rtracer: () => (ctx: Context, next: Next) =>
       koaMiddleware()(ctx as unknown as { request: IncomingMessage; response: ServerResponse }, next),
     json: () => async (ctx: Context, next: Next) => {
-      const chunks: Buffer[] = [];
-      for await (const chunk of ctx.req) chunks.push(chunk as Buffer);
-      Object.assign(ctx.req, { body: JSON.parse(Buffer.concat(chunks).toString()) });
+      await readJson(ctx.req);
       return next();
     },
     app: () => new KoaApp(Application),
-  };
-}
-
-function guardOptions({ skip, handler, ...rest }: GuardOptions): Parameters<typeof lockOn<KeyContext>>[1] {
-  return {
-    ...rest,
-    ...(skip && { skip: (ctx) => skip(koaCall(ctx)) }),
-    ...(handler === 'problem' && { handler: sendProblem }),
-    ...(typeof handler === 'function' && { handler: (error, ctx) => handler(error, koaCall(ctx)) }),
   };
 }
 
@@ -88,11 +78,6 @@ class KoaApp implements App {
         handler(error as object, koaCall(ctx));
       }
     });
-    return this;
-  }
-
-  inProduction(): this {
-    this.#app.env = 'production';
     return this;
   }
 

@@ -33,6 +33,7 @@ import {
 } from 'reenlock/nest';
 import { lastValueFrom, NEVER, type Observable, of } from 'rxjs';
 import { LockErrorFilter } from '../../../src/nest/error-filter.ts';
+import { readJson } from './adapted.ts';
 import type { App, Call, Framework, GuardOptions, Handler, Middleware } from './frameworks.ts';
 
 type TraceOptions = Parameters<typeof traceContext>[0];
@@ -89,10 +90,7 @@ function framework(name: string, createAdapter: () => AbstractHttpAdapter): Fram
     json: () =>
       asMiddleware(
         intercepting(async (context, next) => {
-          const { req } = rawOf(context);
-          const chunks: Buffer[] = [];
-          for await (const chunk of req) chunks.push(chunk as Buffer);
-          Object.assign(req, { body: JSON.parse(Buffer.concat(chunks).toString()) });
+          await readJson(rawOf(context).req);
           return next.handle();
         }),
       ),
@@ -210,10 +208,6 @@ class NestApp implements App {
 
   onError(handler: ErrorHandler): this {
     this.#built.onError = handler;
-    return this;
-  }
-
-  inProduction(): this {
     return this;
   }
 
