@@ -43,15 +43,6 @@ describe('The record of a key, with `recordTtlMs`', () => {
       await expectKept(0);
     });
 
-    it('A release that must be remembered for longer keeps the lock for longer', async () => {
-      const process = stage.deafProcess();
-      const line = process.line();
-      await line.hold();
-      await line.copy.release(10 * recordTtlMs);
-      expect(await stage.client.pttl('reenlock:{order:42}:lock')).toBeGreaterThan(9 * recordTtlMs);
-      expect(await line.copy.status()).toBe('cancelled');
-    });
-
     it('A store refuses less than a minute', () => {
       const message = 'Expected `recordTtlMs` to be a whole number of milliseconds, 60000 to 2147483647, got `59999`';
       const { client } = stage;
@@ -72,16 +63,16 @@ describe('The record of a key, with `recordTtlMs`', () => {
   describe('on PostgreSQL', () => {
     const stage = usePostgres();
 
-    it('A sweep removes what has ended for that time, and no hold', async () => {
+    it('A sweep removes what has ended for that time, and remembered releases, and no hold', async () => {
       const process = stage.deafProcess();
       const [held, used] = [process.line(), process.line(undefined, { id: 'used' })];
       await held.hold();
       await used.hold();
-      await used.release();
+      await used.release(longMs);
       expect(() => stage.storeOf({ recordTtlMs: 59_999 })).toThrow('Expected `recordTtlMs` to be');
       const kept = async (): Promise<unknown[]> =>
         (await stage.pool.query('SELECT id FROM reenlock.locks ORDER BY id')).rows;
-      const sweep = (keepMs: number) => stage.pool.query('SELECT reenlock.sweep(1, 0, 100, $1)', [keepMs]);
+      const sweep = (keepMs: number) => stage.pool.query('SELECT reenlock.sweep(1, 0, 100, $1) AS swept', [keepMs]);
       await sweep(recordTtlMs);
       expect(await kept()).toHaveLength(2);
       // As if it were used that long ago, rounded up.
@@ -90,8 +81,11 @@ describe('The record of a key, with `recordTtlMs`', () => {
       );
       await sweep(3_600_000);
       expect(await kept()).toHaveLength(2);
-      await sweep(recordTtlMs);
+      await stage.pool.query('UPDATE reenlock.tombstones SET until_ms = 1');
+      expect((await sweep(recordTtlMs)).rows).toEqual([{ swept: [expect.any(Number), false] }]);
       expect(await kept()).toEqual([{ id: held.request.id }]);
+      expect((await stage.pool.query('SELECT * FROM reenlock.tombstones')).rows).toEqual([]);
+      expect((await stage.order()).holds).toEqual([held.holdId]);
     });
   });
 });

@@ -1,9 +1,6 @@
-import { createLocks, lock } from 'reenlock';
 import { longMs } from '../../../src/testing/contract/harness.ts';
-import { holdIds, key, type Line, type Process } from '../../../src/testing/contract/stage.ts';
+import { key, type Line, type Process } from '../../../src/testing/contract/stage.ts';
 import { usePostgres } from '../../support/postgres/stage.ts';
-import { startJob } from '../../support/stores/set-up.ts';
-import { until } from '../../support/until.ts';
 
 describe('A crowd on PostgreSQL', () => {
   const stage = usePostgres();
@@ -16,37 +13,6 @@ describe('A crowd on PostgreSQL', () => {
     await Promise.all(readers.map((reader) => reader.wait({ maxWaiters: 10_000 })));
     return { holder, readers };
   }
-
-  it('A row of more readers than one call lets in is let in without a poll', async () => {
-    const options = { pollMs: 120_000, waitMs: 300_000, leaseMs: 120_000, storeTimeoutMs: 30_000 };
-    const locks = createLocks({ store: stage.store, ...options });
-    let [waiting, inside] = [0, 0];
-    locks.on('waiting', () => {
-      waiting += 1;
-    });
-    const writer = startJob(locks, undefined);
-    const hold = await writer.in(() => lock.acquire('key'));
-    const readers = Array.from({ length: 300 }, () => startJob(locks, undefined));
-    for (const reader of readers) {
-      void reader.in(async () => {
-        await lock.acquire('key', { mode: 'read' });
-        inside += 1;
-      });
-    }
-    await until(() => waiting === 300);
-    await hold.release();
-    await until(() => inside === 300);
-    await Promise.all([writer, ...readers].map((job) => job.end()));
-    await locks.close();
-  });
-
-  it('Nobody is granted before the readers of a row that goes on', async () => {
-    const { holder, readers } = await row(await stage.process(), 300);
-    await holder.release();
-    expect(await stage.deafProcess().line().status({ queue: false })).toBe('refused');
-    const { holds } = await stage.order();
-    expect(holds).toEqual(expect.arrayContaining(holdIds(readers.slice(0, 256))));
-  });
 
   it('The reply to a poll names some of very many claims, those that lapse first among them', async () => {
     const process = await stage.process();

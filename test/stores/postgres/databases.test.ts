@@ -83,13 +83,6 @@ describe('PostgresStore on databases that are set up in other ways', () => {
     await locks.close();
   });
 
-  it('Locks work where every extra check of PL/pgSQL is an error', async () => {
-    const open = await created('checked', 'UTF8', [`plpgsql.extra_errors = 'all'`]);
-    stage.store = open();
-    await (stage.store as PostgresStore).migrate();
-    await handOn();
-  });
-
   it.each([
     `default_transaction_isolation = 'repeatable read'`,
     'default_transaction_isolation = serializable',

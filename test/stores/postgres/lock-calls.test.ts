@@ -138,18 +138,6 @@ describe('Calls on locks', () => {
     await clock.settle();
     expect(pool.waiting).toHaveLength(1);
   });
-
-  it('Calls leave nothing of a lock in memory when they have ended', async () => {
-    const { clock, pool, ask } = setUp();
-    for (const fence of [1, 2]) {
-      const outcome = ask('a', fence);
-      await clock.settle();
-      expect(pool.sent).toHaveLength(fence);
-      answer(pool.sent.at(-1)!);
-      await outcome.settled;
-    }
-    expect(clock.timerCount).toBe(0);
-  });
 });
 
 describe('Calls on a server', () => {

@@ -135,23 +135,6 @@ describe('The schema of PostgresStore', () => {
     expect(() => new PostgresStore(given as never)).toThrow(message);
   });
 
-  it('A sweep removes rows that have ended, and nothing else', async () => {
-    const process = stage.deafProcess();
-    const [kept, over] = [process.line(), process.line(undefined, { id: 'over' })];
-    await kept.hold();
-    await over.hold();
-    await over.release(60_000);
-    await stage.pool.query(`UPDATE reenlock.locks SET gone_ms = 1 WHERE id = 'over'`);
-    await stage.pool.query('UPDATE reenlock.tombstones SET until_ms = 1');
-    const { rows } = await stage.pool.query<{ swept: [number, boolean] }>(
-      'SELECT reenlock.sweep(1, 0, 100, 3600000) AS swept',
-    );
-    expect(rows[0]?.swept[1]).toBe(false);
-    expect((await stage.pool.query('SELECT id FROM reenlock.locks')).rows).toEqual([{ id: kept.request.id }]);
-    expect((await stage.pool.query('SELECT * FROM reenlock.tombstones')).rows).toEqual([]);
-    expect((await stage.order()).holds).toEqual([kept.holdId]);
-  });
-
   it('A record is kept for an hour after its last lease', async () => {
     const { endMs } = await stage.deafProcess().line().hold();
     const { rows } = await stage.pool.query<{ gone_ms: string }>('SELECT gone_ms FROM reenlock.locks');

@@ -1,59 +1,9 @@
-import type { Redis } from 'ioredis';
-import type { HoldRequest } from '../../../src/core/model/store.ts';
 import { CallHistory } from '../../../src/stores/redis/call-history.ts';
-import { IoredisDriver } from '../../../src/stores/redis/drivers/ioredis/single-driver.ts';
+import { driverOf } from '../../../src/stores/redis/drivers/driver-of.ts';
 import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
 import { longMs } from '../../../src/testing/contract/harness.ts';
 import { TcpProxy } from '../../support/processes/tcp-proxy.ts';
 import { useRedis } from '../../support/redis/redis-stage.ts';
-
-describe('CallHistory', () => {
-  const connected = (): Redis['stream'] => ({}) as Redis['stream'];
-  const client = { stream: connected() } as Redis;
-  const request = (holdId = 'hold', id = 'order:42'): HoldRequest => ({
-    id,
-    holdId,
-    owner: 'owner',
-    process: 'process',
-    mode: 'write',
-    priority: 0,
-    claimMs: longMs,
-  });
-
-  it('CallHistory returns that no acquire can arrive if all of them got replies', () => {
-    const history = new CallHistory(new IoredisDriver(client));
-    const hold = request();
-    expect(history.acquireSent(hold)()).toBe(false);
-    expect(history.mayAcquireArrive(hold)).toBe(false);
-  });
-
-  it('CallHistory returns that an acquire may arrive if one got no reply, or if the store never sent one', () => {
-    const history = new CallHistory(new IoredisDriver(client));
-    const hold = request();
-    history.acquireSent(hold);
-    expect(history.acquireSent(hold)()).toBe(true);
-    expect(history.mayAcquireArrive(hold)).toBe(true);
-    expect(history.mayAcquireArrive(request('other'))).toBe(true);
-  });
-
-  it('An acquire whose reply is reported twice does not count for another one', () => {
-    const history = new CallHistory(new IoredisDriver(client));
-    const hold = request();
-    history.acquireSent(hold);
-    const onAnswered = history.acquireSent(hold);
-    expect([onAnswered(), onAnswered()]).toEqual([true, true]);
-    expect(history.mayAcquireArrive(hold)).toBe(true);
-  });
-
-  it('CallHistory returns that an acquire may arrive if one got its reply on another connection than it was sent on', () => {
-    const history = new CallHistory(new IoredisDriver(client));
-    const hold = request();
-    const onAnswered = history.acquireSent(hold);
-    client.stream = connected();
-    expect(onAnswered()).toBe(true);
-    expect(history.mayAcquireArrive(hold)).toBe(true);
-  });
-});
 
 describe('Releases that the server remembers', () => {
   const stage = useRedis();
@@ -65,6 +15,15 @@ describe('Releases that the server remembers', () => {
     expect((await line.release(longMs)).status).toBe('released');
     expect((await line.release(longMs)).status).toBe('absent');
     expect(await stage.client.keys('*')).toEqual([lock]);
+  });
+
+  it('An acquire whose reply is reported twice does not count for another one', () => {
+    const history = new CallHistory(driverOf(stage.client));
+    const { request } = stage.deafProcess().line();
+    history.acquireSent(request);
+    const onReply = history.acquireSent(request);
+    expect([onReply(), onReply()]).toEqual([true, true]);
+    expect(history.mayAcquireArrive(request)).toBe(true);
   });
 
   it('A release is remembered if an acquire of its hold may still arrive, for as long as was asked', async () => {

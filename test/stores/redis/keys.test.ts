@@ -1,7 +1,5 @@
 import { setTimeout } from 'node:timers/promises';
 import fc from 'fast-check';
-import { lockName } from '../../../src/core/model/key.ts';
-import { slotOf } from '../../../src/stores/redis/cluster/slots.ts';
 import { goneMs, longMs, shortMs } from '../../../src/testing/contract/harness.ts';
 import type { Line } from '../../../src/testing/contract/stage.ts';
 import { useRedis } from '../../support/redis/redis-stage.ts';
@@ -9,23 +7,6 @@ import { until } from '../../support/until.ts';
 
 describe('The keys of RedisStore', () => {
   const stage = useRedis();
-
-  const nasty = ['a', '{', '}', '{}', '{}a', 'a{b}c', '}{', '{{b}}', '%', '%{%}', ' ', 'ключ', '🔒', '\u0000', 'a|b'];
-
-  it('The keys of different locks are spread over the slots', async () => {
-    const process = stage.deafProcess();
-    for (let index = 0; index < 20; index++)
-      await process.line(undefined, { id: lockName(`order:${index}`).id }).hold();
-    const keys = await stage.client.keys('*');
-    expect(new Set(keys.map((name) => slotOf(name))).size).toBeGreaterThan(10);
-  });
-
-  it('Keys never mix one lock with another, whatever the names', async () => {
-    const names = nasty.map((key) => lockName(key).id);
-    const process = stage.deafProcess();
-    for (const id of names) await process.line(undefined, { id }).hold();
-    for (const id of names) expect((await stage.inspect(id)).holds).toHaveLength(1);
-  });
 
   it('All keys have an expiry after any operation', async () => {
     const step = fc.record({ line: fc.nat(5), operation: fc.nat(5) });
@@ -73,28 +54,6 @@ describe('The keys of RedisStore', () => {
       ['waiters', 2 * longMs],
     ] as const) {
       expect(await stage.client.pttl(`reenlock:{order:42}:${name}`)).toBeGreaterThan(ms);
-    }
-  });
-
-  it.each([900_000, 1_200_000])('Keys outlast a lease of %i ms by an hour', async (leaseMs) => {
-    const line = stage.deafProcess().line();
-    await line.hold({ leaseMs });
-    const record = 'reenlock:{order:42}:lock';
-    expect(await stage.client.pttl(record)).toBeGreaterThan(leaseMs + 3_500_000);
-    await line.release();
-    expect(await stage.client.pttl(record)).toBeGreaterThan(leaseMs + 3_500_000);
-  });
-
-  it('Keys outlast a claim that is longer than the lease before it', async () => {
-    const [one, two] = [await stage.process(), await stage.process()];
-    for (const process of [one, two]) {
-      const holder = one.line();
-      await holder.hold({ leaseMs: longMs });
-      const waiter = await process.line(undefined, { claimMs: 7_200_000 }).wait();
-      await holder.release();
-      expect(await stage.client.pttl('reenlock:{order:42}:lock')).toBeGreaterThan(7_200_000 + 3_500_000);
-      await waiter.release();
-      await stage.client.flushall();
     }
   });
 

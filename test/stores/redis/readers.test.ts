@@ -3,7 +3,6 @@ import { key, type Line } from '../../../src/testing/contract/stage.ts';
 import { useRedis } from '../../support/redis/redis-stage.ts';
 
 const record = `reenlock:{${key}}:lock`;
-const queue = `reenlock:{${key}}:queue`;
 const terms = { maxWaiters: 10_000 };
 
 describe('Readers on Redis', () => {
@@ -45,53 +44,6 @@ describe('Readers on Redis', () => {
     // A time to live that is long enough is not set again.
     for (const [index, cost] of many.entries()) expect([index, cost - (few[index] ?? 0) <= 4]).toEqual([index, true]);
   });
-
-  it('A row of a thousand readers is granted without a poll: a process with the message `next` continues', async () => {
-    const processes = [await stage.process(), await stage.process()] as const;
-    const holder = processes[0].line();
-    await holder.hold();
-    const readers = Array.from({ length: 1_000 }, (_, i) => processes[i % 2 === 0 ? 0 : 1].reader());
-    for (const reader of readers) await reader.wait(terms);
-    await holder.release();
-    // Each call does a bounded piece of work.
-    expect((await stage.order()).waiters.length).toBe(1_000 - 256);
-    await goOn(processes, readers);
-    expect(await stage.client.zcard(queue)).toBe(0);
-  });
-
-  it('Nobody is granted before the readers of a row that goes on', async () => {
-    const process = await stage.process();
-    const holder = process.line();
-    await holder.hold();
-    const readers = Array.from({ length: 300 }, () => process.reader());
-    for (const reader of readers) await reader.wait(terms);
-    const writer = await process.line().wait(terms);
-    await holder.release();
-    expect(await process.reader().status({ queue: false })).toBe('refused');
-    const { holds, waiters } = await stage.order();
-    expect(holds.sort()).toEqual(readers.map(({ holdId }) => holdId).sort());
-    expect(waiters).toEqual([writer.holdId]);
-  });
-
-  /** Asks for whom the server says, until no row goes on. */
-  async function goOn(
-    processes: readonly { heard(): Promise<readonly object[]> }[],
-    readers: readonly Line[],
-  ): Promise<void> {
-    const asked = new Set<string>();
-    for (let isDone = false; !isDone; ) {
-      isDone = true;
-      for (const process of processes) {
-        for (const message of await process.heard()) {
-          const { kind, holdId = '' } = message as { kind: string; holdId?: string };
-          if (kind !== 'next' || asked.has(holdId)) continue;
-          asked.add(holdId);
-          isDone = false;
-          await readers.find((line) => line.holdId === holdId)?.ask();
-        }
-      }
-    }
-  }
 
   it('All keys outlast the longest lease of a reader', async () => {
     const process = await stage.process();

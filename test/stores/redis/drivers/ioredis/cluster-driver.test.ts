@@ -1,8 +1,5 @@
 import type { Cluster, Redis } from 'ioredis';
-import type { HoldRequest } from '../../../../../src/core/model/store.ts';
-import { CallHistory } from '../../../../../src/stores/redis/call-history.ts';
 import { IoredisClusterDriver } from '../../../../../src/stores/redis/drivers/ioredis/cluster-driver.ts';
-import { longMs } from '../../../../../src/testing/contract/harness.ts';
 
 /** A cluster's client, as far as connections go. */
 function clusterOf(...streams: unknown[]) {
@@ -44,22 +41,5 @@ describe('The connections of a cluster', () => {
     happen(cluster);
     expect(connections.isSameEpoch(then)).toBe(false);
     expect(connections.isSameEpoch(connections.connectionEpoch())).toBe(true);
-  });
-
-  it('The connections decide where the server remembers a release: an acquire may arrive again if one was lost meanwhile', () => {
-    const cluster = clusterOf({}, {});
-    const history = new CallHistory(new IoredisClusterDriver(cluster.client));
-    const request = (): HoldRequest => ({
-      ...{ id: 'order:42', holdId: 'hold', owner: 'owner', process: 'process', claimMs: longMs },
-      mode: 'write',
-      priority: 0,
-    });
-    const [calm, rough] = [request(), request()];
-    history.acquireSent(calm)();
-    const answered = history.acquireSent(rough);
-    cluster.reconnect(0);
-    answered();
-    expect(history.mayAcquireArrive(rough)).toBe(true);
-    expect(history.mayAcquireArrive(calm)).toBe(false);
   });
 });
