@@ -35,7 +35,10 @@ export function leftTo(
   { id, owner, mode, permits }: HoldRequest,
   { reentrant }: Pick<AcquireSettings, 'reentrant'>,
 ): Left | undefined {
-  const entry = branch.scope.holds.entry(id, branch, mode);
+  const { holds } = branch.scope;
+  // Mostly so. Hundreds may wait in one scope, and each looks at each change.
+  if (holds.newestHold(id, branch) === undefined) return undefined;
+  const entry = holds.entry(id, branch, mode);
   const { grant, blocker } = entry;
   if (grant?.isHeld !== true || !isLeft(grant, owner)) return undefined;
   // It may have been acquired with other options. A branch needs its own permit.

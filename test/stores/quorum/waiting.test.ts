@@ -125,7 +125,8 @@ describe('A wait for a lock on a quorum', () => {
     const job = setup.job();
     const left = job.in(() => lock.run('other', leave));
     await setup.clock.settle();
-    const all = outcomeOf(job.in(() => Promise.all([1, 2, 3].map(() => lock.run('key', work)))));
+    const run = (): Promise<void> => lock.run('key', work);
+    const all = outcomeOf(job.in(() => Promise.all([run(), lock.runAll(['third', 'key'], work), run()])));
     const stranger = await queued(setup.sibling());
     await setup.clock.advance(1_000);
     await left;
