@@ -34,7 +34,8 @@ function chromiumBinary(): string {
     if (!isExecutable(named)) throw new Error(`CHROMIUM is '${named}', which is not an executable file. ${missing}`);
     return named;
   }
-  const binary = ['chromium', 'chromium-browser', 'google-chrome'].map(onPath).find(Boolean) ?? install();
+  const binary =
+    ['chromium', 'chromium-browser', 'google-chrome'].map((name) => onPath(name)).find(Boolean) ?? install();
   if (!binary) throw new Error(missing);
   return binary;
 }

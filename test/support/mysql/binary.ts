@@ -1,6 +1,4 @@
-import { accessSync, constants } from 'node:fs';
-import { delimiter, join } from 'node:path';
-import { aptInstall } from '../processes/apt.ts';
+import { programOf } from '../processes/executable.ts';
 
 const missing =
   'The tests need a real MariaDB server, and none was found. Any one of these helps: ' +
@@ -9,26 +7,5 @@ const missing =
 
 /** The path of one of the server's programs: from the PATH, else where Debian has it, else installed with apt-get. */
 export function mariadbBinary(name: 'mariadbd' | 'mariadb-install-db'): string {
-  const path = find(name) ?? install(name);
-  if (path === undefined) throw new Error(missing);
-  return path;
-}
-
-function find(name: string): string | undefined {
-  const folders = [...(process.env.PATH ?? '').split(delimiter).filter(Boolean), '/usr/sbin', '/usr/bin'];
-  return folders.map((folder) => join(folder, name)).find(isExecutable);
-}
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-function install(name: string): string | undefined {
-  aptInstall('mariadb-server', missing);
-  return find(name);
+  return programOf('mariadb-server', name, missing, ['/usr/sbin', '/usr/bin']);
 }

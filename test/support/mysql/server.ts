@@ -1,5 +1,4 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
+import { spawn, spawnSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -7,7 +6,7 @@ import { join } from 'node:path';
 import { createConnection } from 'mysql2/promise';
 import { type Account, handOver, unprivileged } from '../processes/account.ts';
 import { onFreePort } from '../processes/free-port.ts';
-import { type Running, started } from '../processes/guarded.ts';
+import { ended, type Running, started } from '../processes/guarded.ts';
 import { fillFromTemplate } from '../processes/template.ts';
 import { mariadbBinary } from './binary.ts';
 
@@ -27,7 +26,6 @@ export interface MariadbServer {
   restart(): Promise<void>;
 }
 
-const stopMs = 10_000;
 /** A small log, which is copied with each new server. */
 const logSize = '--innodb-log-file-size=8M';
 
@@ -42,24 +40,18 @@ export async function startMariadb(settings: readonly string[] = []): Promise<Ma
     initialise(dir, account);
     const start = (port: number) => startProcess(port, dir, account, settings);
     let running = await onFreePort(start);
-    const end = async (signal: 'SIGTERM' | 'SIGKILL'): Promise<void> => {
-      running.child.kill(signal);
-      const timer = setTimeout(() => running.child.kill('SIGKILL'), stopMs);
-      await running.exited;
-      clearTimeout(timer);
-    };
     return {
       port: running.port,
       url: urlOf(running.port),
-      kill: () => end('SIGKILL'),
+      kill: () => ended(running, 'SIGKILL'),
       pause: () => void running.child.kill('SIGSTOP'),
       resume: () => void running.child.kill('SIGCONT'),
       async stop() {
-        await end('SIGTERM');
+        await ended(running, 'SIGTERM');
         await rm(dir, { recursive: true, force: true });
       },
       async restart() {
-        await end('SIGTERM');
+        await ended(running, 'SIGTERM');
         running = await start(running.port);
       },
     };
@@ -102,12 +94,10 @@ async function startProcess(
     ...settings,
   ];
   const child = spawn(mariadbBinary('mariadbd'), args, { cwd: dir, stdio: ['ignore', 'ignore', 'pipe'], ...account });
-  return started(child, dir, port, ready);
+  return started(child, dir, port, /ready for connections/, ready);
 }
 
-/** The log line says that it is *this* process which has the port; the statement, that it answers there. */
-async function ready(child: ChildProcess, output: readonly string[], port: number): Promise<void> {
-  while (!output.join('').includes('ready for connections')) await once(child.stderr as NodeJS.ReadableStream, 'data');
+async function ready(port: number): Promise<void> {
   const connection = await createConnection({ host: '127.0.0.1', port, user: 'root' });
   await connection.query('CREATE DATABASE IF NOT EXISTS locks');
   await connection.end();

@@ -1,13 +1,11 @@
 import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { existsSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { join } from 'node:path';
 import { handOver } from '../processes/account.ts';
-import { aptInstall } from '../processes/apt.ts';
+import { programOf } from '../processes/executable.ts';
 import { onFreePort } from '../processes/free-port.ts';
-import { guarded } from '../processes/guarded.ts';
+import { ended, started } from '../processes/guarded.ts';
 import { type PostgresServer, postgresAccount } from './server.ts';
 
 const missing =
@@ -44,36 +42,18 @@ export async function startPgBouncer(
     ];
     const file = join(dir, 'pgbouncer.ini');
     await writeFile(file, settings.join('\n'));
-    const child = spawn(pgBouncerBinary(), [file], { cwd: dir, stdio: ['ignore', 'ignore', 'pipe'], ...account });
-    const exited = guarded(child, dir);
-    let output = '';
-    child.stderr.on('data', (chunk: Buffer) => (output += chunk.toString()));
-    const isUp = (async () => {
-      while (!output.includes('process up')) await once(child.stderr, 'data');
-      return true;
-    })();
-    if (!(await Promise.race([isUp, exited.then(() => false)]))) throw new Error(`pgbouncer did not start:\n${output}`);
-    return { port, child, exited };
+    const child = spawn(programOf('pgbouncer', 'pgbouncer', missing, ['/usr/sbin']), [file], {
+      cwd: dir,
+      stdio: ['ignore', 'ignore', 'pipe'],
+      ...account,
+    });
+    return started(child, dir, port, /process up/);
   });
   return {
     url: `postgres://postgres@127.0.0.1:${bouncer.port}/postgres`,
     async stop() {
-      bouncer.child.kill('SIGTERM');
-      await bouncer.exited;
+      await ended(bouncer, 'SIGTERM');
       await rm(dir, { recursive: true, force: true });
     },
   };
-}
-
-function pgBouncerBinary(): string {
-  const find = (): string | undefined =>
-    [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin']
-      .map((folder) => join(folder, 'pgbouncer'))
-      .find((file) => existsSync(file));
-  const known = find();
-  if (known !== undefined) return known;
-  aptInstall('pgbouncer', missing);
-  const installed = find();
-  if (installed === undefined) throw new Error(missing);
-  return installed;
 }

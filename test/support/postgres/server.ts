@@ -1,5 +1,4 @@
 import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,7 +6,7 @@ import { promisify } from 'node:util';
 import { Client } from 'pg';
 import { type Account, handOver, unprivileged } from '../processes/account.ts';
 import { onFreePort } from '../processes/free-port.ts';
-import { type Running, started } from '../processes/guarded.ts';
+import { ended, type Running, started } from '../processes/guarded.ts';
 import { fillFromTemplate } from '../processes/template.ts';
 import { postgresBin } from './binary.ts';
 
@@ -17,7 +16,7 @@ export interface PostgresServer {
   readonly pid: number;
   /** Of its superuser, who needs no password. */
   readonly url: string;
-  /** Ends the processes (SIGINT: at once, in order; after five seconds SIGKILL), awaits the exit and removes the folder. */
+  /** Ends the processes (SIGINT: at once, in order; after ten seconds SIGKILL), awaits the exit and removes the folder. */
   stop(): Promise<void>;
   /** Ends the processes as a crash does, and awaits the exit. */
   kill(): Promise<void>;
@@ -29,7 +28,6 @@ export interface PostgresServer {
 }
 
 const run = promisify(execFile);
-const stopMs = 5_000;
 
 /**
  * Starts a PostgreSQL server and resolves when it answered a query. With `keepsCommits`, what was committed is there after
@@ -75,7 +73,7 @@ class LocalPostgres implements PostgresServer {
   }
 
   async stop(): Promise<void> {
-    await this.#end();
+    await ended(this.#running, 'SIGINT');
     await rm(this.#dir, { recursive: true, force: true });
   }
 
@@ -93,16 +91,8 @@ class LocalPostgres implements PostgresServer {
   }
 
   async restart(): Promise<void> {
-    await this.#end();
+    await ended(this.#running, 'SIGINT');
     this.#running = await this.#start(this.port);
-  }
-
-  async #end(): Promise<void> {
-    const { child, exited } = this.#running;
-    child.kill('SIGINT');
-    const timer = setTimeout(() => child.kill('SIGKILL'), stopMs);
-    await exited;
-    clearTimeout(timer);
   }
 }
 
@@ -143,7 +133,8 @@ export async function startProcess(
     stdio: ['ignore', 'ignore', 'pipe'],
     ...account,
   });
-  return started(child, dir, port, ready);
+  // A standby accepts "read-only connections".
+  return started(child, dir, port, /system is ready to accept/, ready);
 }
 
 /** Stops all processes of a server, until `continueAll`. The first one first: it would start others. */
@@ -172,11 +163,7 @@ function signal(pid: number, name: NodeJS.Signals): void {
   }
 }
 
-/** The log line says that it is *this* process which has the port; the query, that it answers there. */
-async function ready(child: ChildProcess, output: readonly string[], port: number): Promise<void> {
-  // A standby accepts "read-only connections".
-  while (!output.join('').includes('system is ready to accept'))
-    await once(child.stderr as NodeJS.ReadableStream, 'data');
+async function ready(port: number): Promise<void> {
   const client = new Client({ connectionString: urlOf(port) });
   await client.connect();
   await client.query('SELECT 1');

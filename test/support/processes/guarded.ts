@@ -24,26 +24,48 @@ export interface Running {
   readonly exited: Promise<void>;
 }
 
-/** Guards a server that was just spawned, and resolves when it is `ready`; rejects with what it said if it ends first. */
+/**
+ * Guards a server that was just spawned, and resolves when it can be used: its log has `words`, which shows that it is *this*
+ * process which has the port, and `check` has found that it replies there. Rejects with its log if it ends first.
+ */
 export async function started(
   child: ChildProcess,
   dir: string,
   port: number,
-  ready: (child: ChildProcess, output: readonly string[], port: number) => Promise<void>,
+  words: RegExp,
+  check: (port: number) => Promise<void> = async () => {},
 ): Promise<Running> {
-  const output: string[] = [];
-  child.stderr?.on('data', (chunk: Buffer) => output.push(chunk.toString()));
+  let log = '';
+  const isUp = new Promise<void>((resolve) => {
+    for (const stream of [child.stdout, child.stderr]) {
+      stream?.on('data', (chunk: Buffer) => {
+        if (words.test(log)) return;
+        log += chunk;
+        if (words.test(log)) resolve();
+      });
+    }
+  });
   const exited = guarded(child, dir);
   const failed = exited.then(() => {
-    throw new Error(`${child.spawnfile} did not start:\n${output.join('')}`);
+    throw new Error(`${child.spawnfile} did not start:\n${log}`);
   });
   failed.catch(() => {}); // It is raced below; later the process ends because a test ends it.
   try {
-    await Promise.race([ready(child, output, port), failed]);
+    await Promise.race([isUp.then(() => check(port)), failed]);
   } catch (error) {
     child.kill('SIGKILL');
     await exited;
     throw error;
   }
   return { port, child, exited };
+}
+
+/** Ends a server by a signal, and by SIGKILL if it still runs after ten seconds. */
+export async function ended({ child, exited }: Running, signal: NodeJS.Signals): Promise<void> {
+  child.kill(signal);
+  // A paused process acts on most signals only once it goes on.
+  child.kill('SIGCONT');
+  const timer = setTimeout(() => child.kill('SIGKILL'), 10_000);
+  await exited;
+  clearTimeout(timer);
 }

@@ -1,19 +1,11 @@
-import { aptInstall } from '../processes/apt.ts';
-import { onPath } from '../processes/executable.ts';
+import { programOf } from '../processes/executable.ts';
 
 const missing =
   'The tests run the alert rules with promtool, and it was not found. Any one of these helps: ' +
   '(1) put promtool on the PATH; it comes with Prometheus; ' +
   '(2) run the tests as root on a Debian-like system, where they install it with apt-get.';
 
-/** The path of promtool: from the PATH, else installed with apt-get. Throws when there is no way to get it. */
+/** The path of promtool: from the PATH, else installed with apt-get. */
 export function promtoolBinary(): string {
-  const binary = onPath('promtool') ?? install();
-  if (!binary) throw new Error(missing);
-  return binary;
-}
-
-function install(): string | undefined {
-  aptInstall('prometheus', missing);
-  return onPath('promtool');
+  return programOf('prometheus', 'promtool', missing);
 }

@@ -1,4 +1,3 @@
-import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -6,7 +5,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onFreePort } from '../processes/free-port.ts';
-import { guarded } from '../processes/guarded.ts';
+import { ended, type Running, started } from '../processes/guarded.ts';
 import { redisBinary } from './binary.ts';
 
 export interface RedisOptions {
@@ -34,9 +33,6 @@ export interface RedisServer {
   resume(): void;
 }
 
-const stopMs = 10_000;
-const readyMs = 30_000;
-
 /** Starts a Redis server and resolves when it answered a PING. */
 export async function startRedis(options: RedisOptions = {}): Promise<RedisServer> {
   const dir = await mkdtemp(join(tmpdir(), 'reenlock-redis-'));
@@ -56,11 +52,11 @@ export async function startRedis(options: RedisOptions = {}): Promise<RedisServe
 class LocalRedis implements RedisServer {
   readonly port: number;
   readonly url: string;
-  readonly #start: (port: number) => Promise<RunningRedis>;
+  readonly #start: (port: number) => Promise<Running>;
   readonly #dir: string;
-  #running: RunningRedis;
+  #running: Running;
 
-  constructor(running: RunningRedis, start: (port: number) => Promise<RunningRedis>, dir: string) {
+  constructor(running: Running, start: (port: number) => Promise<Running>, dir: string) {
     this.port = running.port;
     this.url = `redis://127.0.0.1:${running.port}`;
     this.#running = running;
@@ -84,7 +80,7 @@ class LocalRedis implements RedisServer {
   }
 
   async restart(): Promise<void> {
-    await this.#end();
+    await ended(this.#running, 'SIGTERM');
     this.#running = await this.#start(this.port);
   }
 
@@ -95,22 +91,6 @@ class LocalRedis implements RedisServer {
   resume(): void {
     this.#running.child.kill('SIGCONT');
   }
-
-  async #end(): Promise<void> {
-    const { child, exited } = this.#running;
-    child.kill('SIGTERM');
-    // A paused process acts on SIGTERM only once it goes on.
-    child.kill('SIGCONT');
-    const timer = setTimeout(() => child.kill('SIGKILL'), stopMs);
-    await exited;
-    clearTimeout(timer);
-  }
-}
-
-interface RunningRedis {
-  readonly port: number;
-  readonly child: ChildProcess;
-  readonly exited: Promise<void>;
 }
 
 async function startProcess(
@@ -118,33 +98,10 @@ async function startProcess(
   dir: string,
   first: readonly string[],
   args: readonly string[],
-): Promise<RunningRedis> {
+): Promise<Running> {
   const own = ['--port', String(port), '--bind', '127.0.0.1', '--dir', dir, '--save', '', '--appendonly', 'no'];
   const child = spawn(redisBinary(), [...first, ...own, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
-  const output: string[] = [];
-  const keep = (chunk: Buffer) => output.push(chunk.toString());
-  child.stdout.on('data', keep);
-  child.stderr.on('data', keep);
-  const exited = guarded(child, dir);
-
-  const timer = setTimeout(() => child.kill('SIGKILL'), readyMs);
-  try {
-    await Promise.race([ready(child, output, port), exited.then(() => failed(output))]);
-  } catch (error) {
-    child.kill('SIGKILL');
-    throw error;
-  } finally {
-    clearTimeout(timer);
-  }
-  child.stdout.off('data', keep).resume();
-  return { port, child, exited };
-}
-
-/** The log line says that it is *this* process which has the port; the PING, that it answers there. */
-async function ready(child: ChildProcess, output: readonly string[], port: number): Promise<void> {
-  while (!/ready to accept connections|sentinel id is/i.test(output.join('')))
-    await once(child.stdout as NodeJS.ReadableStream, 'data');
-  await ping(port);
+  return started(child, dir, port, /ready to accept connections|sentinel id is/i, ping);
 }
 
 async function ping(port: number): Promise<void> {
@@ -157,8 +114,4 @@ async function ping(port: number): Promise<void> {
   } finally {
     socket.destroy();
   }
-}
-
-function failed(output: readonly string[]): never {
-  throw new Error(`redis-server did not start:\n${output.join('')}`);
 }
