@@ -128,6 +128,7 @@ export class ScopeHolds {
 
   /** The branches of this scope, and of jobs within, that wait for a hold of a branch, or may do so in the store. */
   waitersFor(branch: Branch): Branch[] {
+    if (!this.#mayBlock(branch)) return [];
     const waiters: Branch[] = [];
     const isFor = (wait: Wanted): boolean => this.#otherHolders(wait).some((holder) => branch.isWithin(holder));
     for (const wait of this.#waits ?? []) if (isFor(wait)) waiters.push(wait.from);
@@ -268,6 +269,12 @@ export class ScopeHolds {
   /** Lets the acquires that wait for other branches look again. */
   checkWaits(): void {
     if (this.#waits !== undefined) for (const wait of [...this.#waits]) wait.check();
+  }
+
+  /** Whether others may wait for a hold of a branch: what the outermost root has keeps nobody out. Most branches that wait have none. */
+  #mayBlock(branch: Branch): boolean {
+    if (this.#holds.some(({ work }) => work.parent !== undefined && branch.isWithin(work))) return true;
+    return this.#within !== undefined && [...this.#within].some((job) => job.#mayBlock(branch));
   }
 
   /** The other branches of this scope, and of jobs within, that have what a branch wants. */
