@@ -1,9 +1,9 @@
 import { EventEmitter } from 'node:events';
-import { IncomingMessage, type RequestListener, ServerResponse } from 'node:http';
+import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import express, { type ErrorRequestHandler, type RequestHandler } from 'express';
 import Koa, { type Middleware } from 'koa';
-import { createLocks, isLockError, LockConfigError, LockScopeError, LockTimeoutError } from 'reenlock';
+import { createLocks, LockConfigError, LockScopeError, LockTimeoutError } from 'reenlock';
 import * as ofExpress from 'reenlock/express';
 import * as ofKoa from 'reenlock/koa';
 import * as ofNode from 'reenlock/node';
@@ -16,44 +16,67 @@ afterAll(() => locks.close());
 const forExpress = { traceContext: ofExpress.traceContext({ locks }), lockOn: ofExpress.lockOn('k') };
 const forKoa = { traceContext: ofKoa.traceContext({ locks }), lockOn: ofKoa.lockOn('k') };
 
-/** What one request is answered. */
-async function ask(app: RequestListener): Promise<{ status: number; text: string }> {
-  const { status, text } = await request(app).get('/');
-  return { status, text };
-}
+/** The errors of one request in an application that has a middleware. */
+type ErrorsOf = (middleware: unknown) => Promise<unknown[]>;
 
-const tell: ErrorRequestHandler = (error, _req, res, _next) => {
-  res.status(500).send(isLockError(error) ? `${error.code}: ${error.message}` : String(error));
-};
-
-describe.each(['traceContext', 'lockOn'] as const)('%s of the other framework', (name) => {
-  it.each(expresses)(
-    'A middleware of the other framework is an error in %s that names the import to use',
-    async (_, make) => {
-      const app = make();
-      app.use(forKoa[name] as unknown as RequestHandler, (_req, res) => void res.send('in'));
-      app.use(tell);
-      expect(await ask(app)).toEqual({
-        status: 500,
-        text: 'ERR_LOCK_CONFIG: Expected a middleware to be called with `(ctx, next)`, got a call by Express: import it from `reenlock/express` instead',
+const hosts: [name: string, kind: 'express' | 'koa', errorsOf: ErrorsOf][] = [
+  ...expresses.map(([name, make]): (typeof hosts)[0] => [
+    name,
+    'express',
+    async (middleware) => {
+      const errors: unknown[] = [];
+      const tell: ErrorRequestHandler = (error, _req, res, _next) => {
+        errors.push(error);
+        res.status(500).end();
+      };
+      const app = make().use(middleware as RequestHandler, (_req, res) => void res.send('in'));
+      await request(app.use(tell)).get('/').expect(500);
+      return errors;
+    },
+  ]),
+  [
+    'Koa 3',
+    'koa',
+    async (middleware) => {
+      const errors: unknown[] = [];
+      const app = new Koa().on('error', (error) => errors.push(error));
+      app.use(middleware as Middleware).use((ctx) => {
+        ctx.body = 'in';
       });
+      await request(app.callback()).get('/').expect(500);
+      return errors;
+    },
+  ],
+];
+
+describe.each(hosts)('Wrong middleware in %s', (_, kind, errorsOf) => {
+  const [other, parameters, caller] =
+    kind === 'koa' ? [forExpress, '(req, res, next)', 'Koa'] : [forKoa, '(ctx, next)', 'Express'];
+
+  it.each(['traceContext', 'lockOn'] as const)(
+    'The %s of the other framework is an error that names the import to use',
+    async (name) => {
+      expect(await errorsOf(other[name])).toEqual([
+        new LockConfigError(
+          `Expected a middleware to be called with \`${parameters}\`, got a call by ${caller}: import it from \`reenlock/${kind}\` instead`,
+        ),
+      ]);
     },
   );
 
-  it('A middleware of the other framework is an error in Koa that names the import to use', async () => {
-    const app = new Koa();
-    const errors: Error[] = [];
-    app.on('error', (error) => errors.push(error));
-    app.use(forExpress[name] as unknown as Middleware).use((ctx) => {
-      ctx.body = 'in';
-    });
-    expect((await ask(app.callback())).status).toBe(500);
-    expect(errors).toEqual([
-      new LockConfigError(
-        'Expected a middleware to be called with `(req, res, next)`, got a call by Koa: import it from `reenlock/koa` instead',
-      ),
-    ]);
-  });
+  it.each([
+    ['traceContext', 'traceContext()'],
+    ['lockOn', 'lockOn(key)'],
+  ] as const)(
+    'A %s that is mounted without being called fails each request with an error that names it',
+    async (name, call) => {
+      expect(await errorsOf((kind === 'koa' ? ofKoa : ofExpress)[name])).toEqual([
+        new LockConfigError(
+          `Expected \`${call}\` to be mounted, got \`${name}\` itself, which was called with a request: call it first`,
+        ),
+      ]);
+    },
+  );
 });
 
 describe.each(['traceContext', 'lockOn'] as const)('%s of Express or Koa in another framework', (name) => {
@@ -105,32 +128,6 @@ it('The error of a middleware of Koa that plain Node calls names the import to u
       ),
     );
   }
-});
-
-describe.each([
-  ['traceContext', 'traceContext()', ofExpress.traceContext, ofKoa.traceContext],
-  ['lockOn', 'lockOn(key)', ofExpress.lockOn, ofKoa.lockOn],
-] as const)('%s that is mounted without being called', (name, call, expressFactory, koaFactory) => {
-  const message = `Expected \`${call}\` to be mounted, got \`${name}\` itself, which was called with a request: call it first`;
-
-  it.each(expresses)(
-    'A factory that was mounted without being called fails each request in %s with an error that names it',
-    async (_, make) => {
-      const app = make();
-      app.use(expressFactory as unknown as RequestHandler, (_req, res) => void res.send('in'));
-      app.use(tell);
-      expect(await ask(app)).toEqual({ status: 500, text: `ERR_LOCK_CONFIG: ${message}` });
-    },
-  );
-
-  it('A factory that was mounted without being called fails each request in Koa with an error that names it', async () => {
-    const app = new Koa();
-    const errors: Error[] = [];
-    app.on('error', (error) => errors.push(error));
-    app.use(koaFactory as unknown as Middleware);
-    expect((await ask(app.callback())).status).toBe(500);
-    expect(errors).toEqual([new LockConfigError(message)]);
-  });
 });
 
 describe.each(['traceContext', 'lockOn'] as const)('%s for a WebSocket', (name) => {
@@ -218,7 +215,7 @@ describe('sendProblem instead of error middleware', () => {
 
   it('sendProblem instead of error middleware sends the headers of a lock’s error, and passes other errors on to Express', async () => {
     for (const [error, expected] of [
-      [own, { status: 500, text: 'Error: own trouble' }],
+      [own, { status: 500, text: expect.stringContaining('own trouble') }],
       [
         refused,
         { status: 423, headers: { 'retry-after': '2' }, text: expect.stringContaining('"detail":"The lock was') },
@@ -226,7 +223,7 @@ describe('sendProblem instead of error middleware', () => {
     ] as const) {
       const app = express();
       app.use((_req, _res, next) => next(error));
-      app.use(ofExpress.sendProblem as ErrorRequestHandler, tell);
+      app.use(ofExpress.sendProblem as ErrorRequestHandler);
       expect(await request(app).get('/')).toMatchObject(expected);
     }
   });

@@ -1,96 +1,56 @@
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import cluster from 'node:cluster';
 import { PassThrough } from 'node:stream';
-import { runInTrace } from 'reenlock';
+import { createLocks, lock, runInTrace } from 'reenlock';
+import { express5 } from '../../support/http/express-app.ts';
 import { type Call, describeStyles, type GuardOptions, type Handler } from '../../support/http/frameworks.ts';
+import { koa3 } from '../../support/http/koa-app.ts';
 import { clientLeaves, ServerStage, type ServerStageOptions } from '../../support/http/server-stage.ts';
-import { runScript, type ScriptOptions } from '../../support/processes/processes.ts';
-import { recordWarnings, type Warning } from '../../support/warnings.ts';
+import { recordWarnings } from '../../support/warnings.ts';
 
-// It starts processes.
-jest.setTimeout(60_000);
 const warnings = recordWarnings();
 
-const script = join(__dirname, 'processes/serve.ts');
-const root = join(__dirname, '../../..');
-const well = { statuses: [200, 200], warnings: [] };
-
-/** What a process said that served two requests under a guard. */
-async function serve(file: string, options?: ScriptOptions): Promise<{ statuses: number[]; warnings: Warning[] }> {
-  const { stdout, stderr } = await runScript(file, options);
-  if (stdout === '') throw new Error(stderr);
-  return JSON.parse(stdout);
+function once(code: string, message: RegExp): unknown[] {
+  const detail = `See node_modules/reenlock/docs/reference/errors.md#${code.toLowerCase()}`;
+  return [{ code, message: expect.stringMatching(message), detail }];
 }
 
-function once(code: string, message: RegExp) {
-  return {
-    statuses: [200, 200],
-    warnings: [
-      {
-        code,
-        message: expect.stringMatching(message),
-        detail: `See node_modules/reenlock/docs/reference/errors.md#${code.toLowerCase()}`,
-      },
-    ],
-  };
-}
-
-describe('a Locks in memory', () => {
-  it.each<[string, ScriptOptions]>([
-    ['a cluster worker', { args: ['cluster'] }],
-    ['a second instance of PM2', { env: { NODE_APP_INSTANCE: '1' } }],
-  ])('A Locks in memory warns once in %s, and serves all the same', async (_, options) => {
-    expect(await serve(script, options)).toEqual(once('LOCK_CLUSTER', /other processes are not excluded/));
-  });
-
-  it.each<[string, ScriptOptions]>([
-    ['a process of its own', {}],
-    ['the first instance of PM2, which may be the only one', { env: { NODE_APP_INSTANCE: '0' } }],
-  ])('A Locks in memory does not warn in %s', async (_, options) => {
-    expect(await serve(script, options)).toEqual(well);
-  });
+it.each<[string, boolean, string | undefined, boolean]>([
+  ['warns once in a cluster worker', true, undefined, true],
+  ['warns once in a second instance of PM2', false, '1', true],
+  ['does not warn in a process of its own', false, undefined, false],
+  ['does not warn in the first instance of PM2, which may be the only one', false, '0', false],
+])('A Locks in memory %s, and locks all the same', async (_, isWorker, instance, warns) => {
+  const worker = jest.replaceProperty(cluster, 'isWorker', isWorker);
+  const env = jest.replaceProperty(process, 'env', { ...process.env, NODE_APP_INSTANCE: instance });
+  for (const locks of [createLocks(), createLocks()]) {
+    expect(await runInTrace(() => lock.run('k', () => 'in'), { locks })).toBe('in');
+    await locks.close();
+  }
+  expect(warnings()).toEqual(warns ? once('LOCK_CLUSTER', /other processes are not excluded/) : []);
+  worker.restore();
+  env.restore();
 });
 
-describe('cls-rtracer', () => {
-  let folder: string;
-  beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), 'reenlock-rtracer-'));
+it.each<[string, () => object, boolean]>([
+  ['2.6.3 gets one warning', () => ({ version: '2.6.3' }), true],
+  ['1.19.9 gets one warning', () => ({ version: '1.19.9' }), true],
+  ['newer gets no warning', () => ({ version: '2.10.0' }), false],
+  ['of no version at all gets no warning', () => ({}), false],
+  [
+    'hiding its version gets no warning',
+    () => {
+      throw new Error('ERR_PACKAGE_PATH_NOT_EXPORTED');
+    },
+    false,
+  ],
+])('A cls-rtracer that is %s', (_, manifest, warns) => {
+  jest.doMock('cls-rtracer/package.json', manifest);
+  jest.isolateModules(() => {
+    for (const { traceContext } of [express5, koa3]) traceContext();
   });
-  afterEach(() => rmSync(folder, { recursive: true }));
-
-  /** The sources beside a cls-rtracer whose package.json says something else. */
-  function beside(change: Record<string, unknown>): string {
-    const installed = join(root, 'node_modules/cls-rtracer');
-    const copy = join(folder, 'node_modules/cls-rtracer');
-    cpSync(join(root, 'src'), join(folder, 'src'), { recursive: true });
-    cpSync(installed, copy, { recursive: true, dereference: true });
-    symlinkSync(join(root, 'node_modules/uuid'), join(folder, 'node_modules/uuid'));
-    const manifest = JSON.parse(readFileSync(join(copy, 'package.json'), 'utf8'));
-    writeFileSync(join(copy, 'package.json'), JSON.stringify({ ...manifest, ...change }));
-    writeFileSync(join(folder, 'package.json'), JSON.stringify({ type: 'commonjs' }));
-    const file = join(folder, 'test/http/guards/processes/serve.ts');
-    mkdirSync(dirname(file), { recursive: true });
-    cpSync(script, file);
-    return file;
-  }
-
-  it.each([
-    ['2.6.3', 'express'],
-    ['2.6.3', 'koa'],
-    ['1.19.9', 'express'],
-  ])('A cls-rtracer that is %s gets one warning, and requests are served (%s)', async (version, framework) => {
-    const expected = once('LOCK_RTRACER_OLD', new RegExp(`cls-rtracer 2\\.6\\.4 or newer, got ${version}, `));
-    expect(await serve(beside({ version }), { args: [framework] })).toEqual(expected);
-  });
-
-  it.each([
-    ['newer', { version: '2.10.0' }],
-    ['hiding its version', { version: '2.6.3', exports: './index.js' }],
-    ['of no version at all', { version: undefined }],
-  ])('A cls-rtracer that is %s gets no warning', async (_, change) => {
-    expect(await serve(beside(change))).toEqual(well);
-  });
+  jest.dontMock('cls-rtracer/package.json');
+  const expected = /cls-rtracer 2\.6\.4 or newer, got (2\.6\.3|1\.19\.9), /;
+  expect(warnings()).toEqual(warns ? once('LOCK_RTRACER_OLD', expected) : []);
 });
 
 describeStyles('Set-up', (framework) => {
@@ -100,9 +60,7 @@ describeStyles('Set-up', (framework) => {
   it('A guard without traceContext warns once and refuses its requests: no owner is invented', async () => {
     const stage = await start({ bare: true });
     expect([(await stage.get('/x')).status, (await stage.get('/x')).status]).toEqual([500, 500]);
-    expect(warnings()).toEqual(
-      once('LOCK_NO_CONTEXT', /Expected `traceContext\(\)` to run before each guard/).warnings,
-    );
+    expect(warnings()).toEqual(once('LOCK_NO_CONTEXT', /Expected `traceContext\(\)` to run before each guard/));
   });
 
   it('A guard without traceContext refuses its requests, too, if the server began to listen within a job', async () => {
@@ -154,7 +112,7 @@ describeStyles('An event stream', (framework) => {
       await client.hangUp();
       await stage.free('k');
     }
-    expect(warnings()).toEqual(once('LOCK_EVENT_STREAM', /held its lock until the stream had ended/).warnings);
+    expect(warnings()).toEqual(once('LOCK_EVENT_STREAM', /held its lock until the stream had ended/));
   });
 
   it('An event stream under a guard gets one warning if the handler ends it', async () => {
