@@ -8,7 +8,7 @@ import { closeServer as closeServerOfKoa } from 'reenlock/koa';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { type Gate, gate } from '../../support/gate.ts';
 import { bare } from '../../support/http/bare-app.ts';
-import { type App, describeFrameworks, type Framework, type GuardOptions } from '../../support/http/frameworks.ts';
+import { describeFrameworks, type Framework, type GuardOptions } from '../../support/http/frameworks.ts';
 import { RawClient } from '../../support/http/raw-client.ts';
 import { ServerStage, type ServerStageOptions } from '../../support/http/server-stage.ts';
 
@@ -38,6 +38,36 @@ async function contest(stage: ServerStage): Promise<[holder: RawClient, waiter: 
   const waiter = (await stage.connect()).request({ path: '/order', trace: 'second' });
   await stage.until('waiting second k');
   return [holder, waiter];
+}
+
+/** A server whose guarded route has sent one half of its response, with a head that keeps the connection: nothing can be said any more. */
+function exporting(work: Promise<void>): Promise<ServerStage> {
+  return ServerStage.start(bare, (app, stage) => {
+    app.route('/order', bare.lockOn('k'), async (call) => {
+      call.res.write('first half, ');
+      stage.note('in');
+      await work;
+      call.res.end('second half');
+    });
+    app.route('/health', (call) => {
+      call.res.writeHead(200).end('well');
+      stage.note('well');
+    });
+  });
+}
+
+/** A server and a client whose request without a lock is at work. */
+async function reporting(work: Promise<void>, options?: ServerStageOptions) {
+  const stage = await ServerStage.start(bare, options, (app, stage) =>
+    app.route('/report', async (call) => {
+      stage.note('in');
+      await work;
+      call.send('report');
+    }),
+  );
+  const client = (await stage.connect()).request({ path: '/report' });
+  await stage.until('in');
+  return { stage, client };
 }
 
 /** Notes in the journal when it is over. */
@@ -99,19 +129,10 @@ describe('closeServer', () => {
 
   it('closeServer ends an idle connection at once, and a busy one as soon as it is idle', async () => {
     const work = gate();
-    const stage = await ServerStage.start(bare, (app, stage) => {
-      app.route('/export', bare.lockOn('k'), async (call) => {
-        // Its head says that the connection is kept: nothing can be said any more.
-        call.res.write('first half, ');
-        stage.note('in');
-        await work;
-        call.res.end('second half');
-      });
-      app.route('/health', (call) => call.send('well'));
-    });
-    const busy = (await stage.connect()).request({ path: '/export' });
+    const stage = await exporting(work);
+    const busy = (await stage.connect()).request({ path: '/order' });
     const idle = (await stage.connect()).request({ path: '/health' });
-    await Promise.all([stage.until('in'), idle.receives(/well$/)]);
+    await Promise.all([stage.until('in'), idle.receives(/well\r\n0\r\n\r\n$/)]);
     const isClosed = close(stage, 60_000);
     // It is no time that ends them.
     stage.server.keepAliveTimeout = 60_000;
@@ -157,19 +178,7 @@ describe('closeServer', () => {
 
   it('closeServer responds to a request that arrives on a holder’s connection, and then ends it, whatever writes its head', async () => {
     const work = gate();
-    const stage = await ServerStage.start(bare, (app, stage) => {
-      app.route('/order', bare.lockOn('k'), async (call) => {
-        // Its head says that the connection is kept: nothing can be said any more.
-        call.res.write('first half, ');
-        stage.note('in');
-        await work;
-        call.res.end('second half');
-      });
-      app.route('/health', (call) => {
-        call.res.writeHead(200).end('well');
-        stage.note('well');
-      });
-    });
+    const stage = await exporting(work);
     const client = (await stage.connect()).request({ path: '/order', trace: 'first' });
     await stage.until('in');
     const isClosed = close(stage);
@@ -214,15 +223,7 @@ describe('closeServer', () => {
 
   it('closeServer lets requests without a lock finish, too', async () => {
     const work = gate();
-    const stage = await ServerStage.start(bare, (app, stage) => {
-      app.route('/report', async (call) => {
-        stage.note('in');
-        await work;
-        call.send('report');
-      });
-    });
-    const client = (await stage.connect()).request({ path: '/report' });
-    await stage.until('in');
+    const { stage, client } = await reporting(work);
     const isClosed = close(stage);
     // The locks are closed by now, and it is the server that is waited for.
     await stage.locks.close();
@@ -235,15 +236,7 @@ describe('closeServer', () => {
   it('closeServer waits for requests without a lock as long as for holders, even if no lock is held any more', async () => {
     const clock = new ManualClock();
     const work = gate();
-    const build = (app: App, stage: ServerStage): unknown =>
-      app.route('/report', async (call) => {
-        stage.note('in');
-        await work;
-        call.send('late');
-      });
-    const stage = await ServerStage.start(bare, { clock }, build);
-    const client = (await stage.connect()).request({ path: '/report' });
-    await stage.until('in');
+    const { stage, client } = await reporting(work, { clock });
     const isClosed = close(stage, 4_000);
     await stage.locks.close();
     await clock.advance(4_999);
@@ -272,19 +265,15 @@ describe('closeServer', () => {
     await over;
   });
 
-  it('closeServer keeps a connection whose request has no scope for a second at most', async () => {
+  it.each([
+    ['at most a second, if the server would keep it for longer', 0, 1_000],
+    ['as long as the server does, if that is shorter', 5, 5],
+  ])('closeServer keeps a connection whose request has no scope for %s', async (_, keepAliveTimeout, expected) => {
     const { stage } = await begin(bare);
-    stage.server.keepAliveTimeout = 0;
+    stage.server.keepAliveTimeout = keepAliveTimeout;
     const isClosed = close(stage);
-    expect(stage.server.keepAliveTimeout).toBe(1_000);
+    expect(stage.server.keepAliveTimeout).toBe(expected);
     await isClosed;
-  });
-
-  it('closeServer leaves a shorter keep-alive as it is', async () => {
-    const { stage } = await begin(bare);
-    stage.server.keepAliveTimeout = 5;
-    await close(stage);
-    expect(stage.server.keepAliveTimeout).toBe(5);
   });
 
   it('closeServer may be called again, also on a server that no longer listens, and installs no signal handler', async () => {

@@ -1,9 +1,15 @@
-import { gate } from '../../support/gate.ts';
-import { describeStyles } from '../../support/http/frameworks.ts';
-import type { Hangup } from '../../support/http/raw-client.ts';
+import { type Gate, gate } from '../../support/gate.ts';
+import { type Call, describeStyles } from '../../support/http/frameworks.ts';
+import type { Hangup, RawClient } from '../../support/http/raw-client.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
 
 const hangups: Hangup[] = ['FIN', 'RST'];
+
+interface Two {
+  readonly stage: ServerStage;
+  readonly client: RawClient;
+  readonly ends: Readonly<Record<'one' | 'two', Gate>>;
+}
 
 describeStyles('Requests that are pipelined on one connection', (framework) => {
   const { lockOn } = framework;
@@ -78,34 +84,47 @@ describeStyles('Requests that are pipelined on one connection', (framework) => {
     },
   );
 
+  /** Two pipelined requests at work, each under a guard of its own key. */
+  async function twoAtWork(begins: (call: Call, stage: ServerStage) => void = () => {}): Promise<Two> {
+    const ends = { one: gate(), two: gate() };
+    const stage = await ServerStage.start(framework, (app, stage) =>
+      app.route(
+        '/:id',
+        lockOn((call) => call.params.id),
+        async (call) => {
+          const id = call.params.id as 'one' | 'two';
+          begins(call, stage);
+          stage.note(`${id} in`);
+          await ends[id];
+          if (id === 'one') call.send('late');
+          else call.res.destroy();
+        },
+      ),
+    );
+    const client = await stage.connect();
+    client.request({ path: '/one', trace: 'one' }, { path: '/two', trace: 'two' });
+    await Promise.all([stage.until('one in'), stage.until('two in')]);
+    return { stage, client, ends };
+  }
+
+  /** Shows that each of them keeps its hold until its own end. */
+  async function expectOwnEnds({ stage, ends }: Two): Promise<void> {
+    await stage.get('/nowhere/else');
+    expect([await stage.holder('one'), await stage.holder('two')]).toEqual(['one', 'two']);
+    ends.two.open();
+    await stage.free('two');
+    expect(await stage.holder('one')).toBe('one');
+    ends.one.open();
+    await stage.free('one');
+    expect(stage.journal.filter((line) => line.startsWith('lost'))).toEqual([]);
+  }
+
   it.each(hangups)(
     '[pipelining-04] If pipelined requests are aborted (%s) while all of them run, each keeps its hold until its own end',
     async (how) => {
-      const ends = { one: gate(), two: gate() };
-      const stage = await ServerStage.start(framework, (app, stage) =>
-        app.route(
-          '/:id',
-          lockOn((call) => call.params.id),
-          async (call) => {
-            const id = call.params.id as 'one' | 'two';
-            stage.note(`${id} in`);
-            await ends[id];
-            call.send('late');
-          },
-        ),
-      );
-      const client = await stage.connect();
-      client.request({ path: '/one', trace: 'one' }, { path: '/two', trace: 'two' });
-      await Promise.all([stage.until('one in'), stage.until('two in')]);
-      await client.hangUp(how);
-      await stage.get('/nowhere/else');
-      expect([await stage.holder('one'), await stage.holder('two')]).toEqual(['one', 'two']);
-      ends.two.open();
-      await stage.free('two');
-      expect(await stage.holder('one')).toBe('one');
-      ends.one.open();
-      await stage.free('one');
-      expect(stage.journal.filter((line) => line.startsWith('lost'))).toEqual([]);
+      const two = await twoAtWork();
+      await two.client.hangUp(how);
+      await expectOwnEnds(two);
     },
   );
 
@@ -135,73 +154,34 @@ describeStyles('Requests that are pipelined on one connection', (framework) => {
   );
 
   it('[pipelining-06] A queued response that Node destroys because its connection is gone is not its handler’s end', async () => {
-    const work = gate();
-    const stage = await ServerStage.start(framework, (app, stage) =>
-      app.route(
-        '/:id',
-        lockOn((call) => call.params.id),
-        async (call) => {
-          const { id } = call.params;
-          // As newer versions of Node do by themselves, as their first act at the connection's `close`.
-          call.req.socket.prependOnceListener('close', () => {
-            stage.note(`${id} destroyed: ${call.req.socket.destroyed}`);
-            call.res.destroy();
-          });
-          stage.note(`${id} in`);
-          await work;
-          call.send('late');
-        },
-      ),
+    // As newer versions of Node do by themselves, as their first act at the connection's `close`.
+    const two = await twoAtWork(({ req, res, params }, stage) =>
+      req.socket.prependOnceListener('close', () => {
+        stage.note(`${params.id} destroyed: ${req.socket.destroyed}`);
+        res.destroy();
+      }),
     );
-    const client = await stage.connect();
-    client.request({ path: '/one', trace: 'one' }, { path: '/two', trace: 'two' });
-    await Promise.all([stage.until('one in'), stage.until('two in')]);
-    await client.hangUp('RST');
-    await stage.until('two destroyed: true');
-    await stage.get('/nowhere/else');
-    expect([await stage.holder('one'), await stage.holder('two')]).toEqual(['one', 'two']);
-    work.open();
-    await stage.free('one', 'two');
+    await two.client.hangUp('RST');
+    await two.stage.until('two destroyed: true');
+    await expectOwnEnds(two);
   });
 
   it('[pipelining-07] Pipelined requests that are destroyed because the connection fails are not their handlers’ end', async () => {
-    const ends = { one: gate(), two: gate() };
-    const stage = await ServerStage.start(framework, (app, stage) =>
-      app.route(
-        '/:id',
-        lockOn((call) => call.params.id),
-        async (call) => {
-          const id = call.params.id as 'one' | 'two';
-          // Newer versions of Node, too, close a queued response right after this, and destroy it again with the connection.
-          call.req.socket.once('error', () => {
-            stage.note(`${id} destroyed: ${call.res.socket === null ? 'queued' : 'first'}`);
-            call.res.destroy();
-            if (call.res.socket !== null) return;
-            process.nextTick(() => call.res.emit('close'));
-            call.req.socket.prependOnceListener('close', () => call.res.destroy());
-          });
-          call.req.socket.once('close', () => setImmediate(() => stage.note(`${id} gone`)));
-          stage.note(`${id} in`);
-          await ends[id];
-          if (id === 'one') call.send('late');
-          else call.res.destroy();
-        },
-      ),
-    );
-    const client = await stage.connect();
-    client.request({ path: '/one', trace: 'one' }, { path: '/two', trace: 'two' });
-    await Promise.all([stage.until('one in'), stage.until('two in')]);
-    await client.hangUp('RST');
-    await Promise.all([stage.until('one gone'), stage.until('two gone')]);
-    expect(stage.journal).toEqual(expect.arrayContaining(['one destroyed: first', 'two destroyed: queued']));
-    await stage.get('/nowhere/else');
-    expect([await stage.holder('one'), await stage.holder('two')]).toEqual(['one', 'two']);
-    ends.two.open();
-    await stage.free('two');
-    expect(await stage.holder('one')).toBe('one');
-    ends.one.open();
-    await stage.free('one');
-    expect(stage.journal.filter((line) => line.startsWith('lost'))).toEqual([]);
+    const two = await twoAtWork(({ req: { socket }, res, params }, stage) => {
+      // Newer versions of Node, too, close a queued response right after this, and destroy it again with the connection.
+      socket.once('error', () => {
+        stage.note(`${params.id} destroyed: ${res.socket === null ? 'queued' : 'first'}`);
+        res.destroy();
+        if (res.socket !== null) return;
+        process.nextTick(() => res.emit('close'));
+        socket.prependOnceListener('close', () => res.destroy());
+      });
+      socket.once('close', () => setImmediate(() => stage.note(`${params.id} gone`)));
+    });
+    await two.client.hangUp('RST');
+    await Promise.all([two.stage.until('one gone'), two.stage.until('two gone')]);
+    expect(two.stage.journal).toEqual(expect.arrayContaining(['one destroyed: first', 'two destroyed: queued']));
+    await expectOwnEnds(two);
   });
 
   it('[pipelining-08] If `Connection: close` of an earlier response cuts off pipelined requests, a running handler keeps its hold until its end', async () => {

@@ -8,7 +8,7 @@ import { gate } from '../../support/gate.ts';
 import { Contest } from '../../support/http/contest.ts';
 import { type Call, describeFrameworks } from '../../support/http/frameworks.ts';
 import type { Hangup } from '../../support/http/raw-client.ts';
-import { clientLeaves, ServerStage } from '../../support/http/server-stage.ts';
+import { clientLeaves } from '../../support/http/server-stage.ts';
 
 /** More than the buffers of a loopback connection take. */
 const largeBytes = 32 * 2 ** 20;
@@ -194,30 +194,22 @@ describeFrameworks('A large or streamed answer', (framework) => {
   });
 
   it('[streams-10] A response that is piped and then unpiped keeps the lock until its end, though the client has disconnected', async () => {
-    const stage = await ServerStage.start(framework, (app, stage) =>
-      app.route('/:id', framework.lockOn('k'), async (call) => {
-        stage.note(`${call.params.id} in`);
-        if (call.params.id === 'first') {
-          call.detach();
-          const source = new PassThrough();
-          source.pipe(call.res).write('part');
-          source.unpipe(call.res);
-          await clientLeaves(stage);
-          expect(await stage.holder('k')).toBe('first');
-        }
-        stage.note(`${call.params.id} out`);
-        call.res.statusCode = 200;
+    const rest = gate();
+    const contest = await Contest.start(framework, (call, stage) =>
+      detached(call, async () => {
+        const source = new PassThrough();
+        source.pipe(call.res).write('part');
+        source.unpipe(call.res);
+        await clientLeaves(stage);
+        await rest;
         call.res.end();
       }),
     );
-    const client = await stage.connect();
-    client.request({ path: '/first', trace: 'first' });
-    await client.receives(/part/);
-    const second = stage.get('/second', 'second');
-    await stage.until('waiting second k');
-    await client.hangUp('RST');
-    expect((await second).status).toBe(200);
-    stage.expectOrder('first in', 'first hears', 'first out', 'second in', 'second out');
+    contest.go();
+    await contest.first.receives(/part/);
+    await contest.first.hangUp('RST');
+    await contest.stage.until('first hears');
+    await contest.expectHeldUntil(rest);
   });
 
   it.each(hangups)(

@@ -57,25 +57,17 @@ lockOn(42);
 lockOn();
 
 // Options.
-lockOn('k', { waitMs: 10, leaseMs: 5, renew: false, maxHoldMs: undefined, reentrant: 'request', category: 'orders' });
 lockOn('k', { skip: (ctx) => ctx.method === 'GET', statusCode: 409, releaseOn: 'close' });
 lockOn('k', { handler: sendProblem });
 // The key function's own type is what counts, whatever the others would take.
 lockOn((ctx) => ctx.params.id?.trim(), { handler: sendProblem });
 lockOn((ctx) => ctx.params.id?.trim(), { skip: (ctx: ExtendableContext) => ctx.method === 'GET' });
-// @ts-expect-error not a moment of release
-lockOn('k', { releaseOn: 'finish' });
-// @ts-expect-error durations are numbers
-lockOn('k', { waitMs: '10' });
 // @ts-expect-error no such option
 lockOn('k', { timeout: 10 });
 
-traceContext();
 traceContext({ trust: 'none', headerName: 'X-Request-Id', abortGraceMs: 1_000 });
 // @ts-expect-error no such trust
 traceContext({ trust: 'everyone' });
-// @ts-expect-error not a Locks
-traceContext({ locks: new Map() });
 
 void closeServer(createServer(), locks, { drainMs: 1_000 }).then((result) => expectTrue<Same<typeof result, void>>());
 void closeServer(createSecureServer(), locks);
