@@ -16,16 +16,21 @@ describe('The channel of PostgresStore', () => {
   const name = () => `process-${randomUUID()}`;
   const notify = (process: string, text: string, pool: Pool = stage.pool) =>
     pool.query('SELECT pg_notify($1, $2)', [`reenlock:${process}`, text]);
+  const proxies: TcpProxy[] = [];
+  /** A proxy before the server, until the test is over. */
+  async function startProxy(): Promise<TcpProxy> {
+    const proxy = await TcpProxy.start(stage.server.port, 'any');
+    proxies.push(proxy);
+    return proxy;
+  }
+  afterEach(() => Promise.all(proxies.splice(0).map((proxy) => proxy.stop())));
   const isGone = () => until(async () => (await stage.listeners()).length === 0);
 
-  it('No connection is opened before the first subscription', async () => {
-    await stage.deafProcess().line().hold();
-    expect(await stage.listeners()).toEqual([]);
-  });
-
-  it('One connection alongside the pool serves all processes, and the pool keeps all of its own', async () => {
+  it('One connection alongside the pool serves all processes, from the first subscription on, and the pool keeps all of its own', async () => {
     const pool = stage.connect({ max: 1 });
     stage.store = stage.storeOf({ pool });
+    await stage.deafProcess().line().hold();
+    expect(await stage.listeners()).toEqual([]);
     const [one] = [await stage.process(), await stage.process()];
     expect(await stage.listeners()).toHaveLength(1);
     expect([pool.totalCount, pool.idleCount]).toEqual([1, 1]);
@@ -132,7 +137,7 @@ describe('The channel of PostgresStore', () => {
   it('A subscription without a connection is in force with the next connection', async () => {
     const [one, two] = [new Stream(), new Stream()];
     const names = [name(), name()] as const;
-    const proxy = await TcpProxy.start(stage.server.port, 'any');
+    const proxy = await startProxy();
     const store = stage.storeOf({ listen: urlOf(proxy.port) });
     const ends = [await store.subscribe(names[0], one.listen)];
     await one.next('resubscribed');
@@ -144,13 +149,10 @@ describe('The channel of PostgresStore', () => {
     await Promise.all([one.next('lost'), two.next('lost')]);
     expect(await stage.listeners()).toHaveLength(1);
     for (const end of ends) await end();
-    await proxy.stop();
   });
 
   it('The channel notices a half-open connection by a ping without a reply, and connects anew', async () => {
-    const clock = new ManualClock();
-    const proxy = await TcpProxy.start(stage.server.port, 'any');
-    const { channel, stream } = channelOver(proxy, clock);
+    const { proxy, clock, channel, stream } = await openChannel();
     const process = name();
     const unsubscribe = await channel.subscribe(process, stream.listen);
     await stream.next('resubscribed');
@@ -167,13 +169,10 @@ describe('The channel of PostgresStore', () => {
     await stream.next('lost');
     await unsubscribe();
     expect(clock.timerCount).toBe(0);
-    await proxy.stop();
   });
 
   it('The channel stays on a connection whose pings get replies', async () => {
-    const clock = new ManualClock();
-    const proxy = await TcpProxy.start(stage.server.port, 'any');
-    const { channel, stream } = channelOver(proxy, clock);
+    const { clock, channel, stream } = await openChannel();
     const unsubscribe = await channel.subscribe(name(), stream.listen);
     await stream.next('resubscribed');
     for (let round = 0; round < 3; round++) {
@@ -184,13 +183,10 @@ describe('The channel of PostgresStore', () => {
     expect(stream.messages).toEqual([]);
     await unsubscribe();
     expect(clock.timerCount).toBe(0);
-    await proxy.stop();
   });
 
   it('The channel leaves neither a connection nor a timer when it ends on a half-open connection', async () => {
-    const clock = new ManualClock();
-    const proxy = await TcpProxy.start(stage.server.port, 'any');
-    const { channel, stream } = channelOver(proxy, clock);
+    const { proxy, clock, channel, stream } = await openChannel();
     const unsubscribe = await channel.subscribe(name(), stream.listen);
     proxy.halfOpen();
     await clock.advance(5_000);
@@ -198,21 +194,20 @@ describe('The channel of PostgresStore', () => {
     await until(() => clock.timerCount === 0);
     proxy.cut();
     await isGone();
-    await proxy.stop();
   });
 
   /** A channel whose own connection goes through a proxy. */
-  function channelOver(proxy: TcpProxy, clock: ManualClock) {
-    const connect = () => new Client(urlOf(proxy.port));
+  async function openChannel() {
+    const [proxy, clock] = [await startProxy(), new ManualClock()];
     const host = {
-      connect,
+      connect: () => new Client(urlOf(proxy.port)),
       notify: (to: string, text: string) => stage.pool.query('SELECT pg_notify($1, $2)', [to, text]),
     };
-    return { channel: new PostgresChannel(host, 'reenlock', 60_000, clock), stream: new Stream() };
+    return { proxy, clock, channel: new PostgresChannel(host, 'reenlock', 60_000, clock), stream: new Stream() };
   }
 
   it('The channel gives up on a server that does not respond, and leaves nothing', async () => {
-    const proxy = await TcpProxy.start(stage.server.port, 'any');
+    const proxy = await startProxy();
     proxy.halfOpen();
     const store = stage.storeOf({ listen: urlOf(proxy.port), timeoutMs: 100 });
     const outcome = store.subscribe(name(), () => {});
@@ -221,7 +216,6 @@ describe('The channel of PostgresStore', () => {
     proxy.heal();
     proxy.cut();
     await until(() => proxy.size === 0);
-    await proxy.stop();
   });
 
   it.each([

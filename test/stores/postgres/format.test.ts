@@ -1,7 +1,7 @@
 import type { InspectReply } from '../../../src/core/model/store.ts';
 import { readMessage } from '../../../src/stores/postgres/replies.ts';
 import { tables, usePostgres } from '../../support/postgres/stage.ts';
-import { goOnWith } from '../../support/stores/stored-lock.ts';
+import { expectGoesOn, expectKnownMessages } from '../../support/stores/stored-lock.ts';
 import fixture from '../fixtures/postgres-format-1.json';
 
 const stored = Object.entries(fixture.inspect) as unknown as [string, InspectReply][];
@@ -33,18 +33,13 @@ describe('What is stored in PostgreSQL as format 1', () => {
     }
   });
 
-  it.each(stored)('`inspect` and `list` read a lock with a %s', async (id, expected) => {
-    expect(await stage.store.inspect(id)).toEqual(expected);
-    const listed = (await stage.store.list?.({ idPrefix: id, limit: 10 }))?.locks ?? [];
-    const isUsed = expected.holds.length + expected.waiters.length > 0;
-    expect(listed).toEqual(isUsed ? [{ id, ...expected }] : []);
-  });
-
   it.each(stored)(
-    'All holds of a lock with a %s are renewed and released, and its waiters get the key in their order',
+    'A lock with a %s is read and listed: its holds are renewed and released, and its waiters get the key in their order',
     async (id, expected) => {
-      const order = [...expected.holds, ...expected.waiters].map(({ holdId }) => holdId);
-      expect(await goOnWith(stage.store, id, expected)).toEqual({ order, isFenceHigher: true });
+      const listed = (await stage.store.list?.({ idPrefix: id, limit: 10 }))?.locks ?? [];
+      const isUsed = expected.holds.length + expected.waiters.length > 0;
+      expect(listed).toEqual(isUsed ? [{ id, ...expected }] : []);
+      await expectGoesOn(stage.store, id, expected);
     },
   );
 
@@ -63,10 +58,6 @@ describe('What is stored in PostgreSQL as format 1', () => {
   });
 
   it('Messages are read as they were, and a kind that is not known yet is ignored', () => {
-    const grant = { holdId: 'hold-1', fence: 1700000000000000, endMs: 1700000003000, isClaim: true };
-    expect(readMessage('granted hold-1 1700000000000000 1700000003000')).toEqual({ kind: 'granted', grant });
-    expect(readMessage('lost hold-1')).toEqual({ kind: 'lost', holdId: 'hold-1' });
-    expect(readMessage('freed order:42')).toEqual({ kind: 'freed', id: 'order:42' });
-    expect(readMessage('moved hold-1 5')).toBeUndefined();
+    expectKnownMessages(readMessage);
   });
 });

@@ -7,20 +7,23 @@ import { usePostgres } from '../../support/postgres/stage.ts';
 import { outcomeOf } from '../../support/stores/set-up.ts';
 
 describe('Calls on locks', () => {
-  const setUp = () => {
-    const clock = new ManualClock();
-    const pool = new FakePool();
-    const onSent = jest.fn();
-    const calls = new LockCalls(new PostgresStatements(pool, clock, 5_000), clock, 'reenlock', onSent);
-    const ask = (id: string, fence: number, op: Operation['op'] = 'renew') => outcomeOf(calls.run(id, { op, fence }));
-    return { clock, pool, onSent, ask };
-  };
+  let clock: ManualClock;
+  let pool: FakePool;
+  let calls: LockCalls;
+  const onSent = jest.fn();
+  beforeEach(() => {
+    clock = new ManualClock();
+    pool = new FakePool();
+    onSent.mockClear();
+    calls = new LockCalls(new PostgresStatements(pool, clock, 5_000), clock, 'reenlock', onSent);
+  });
+
+  const ask = (id: string, fence: number, op: Operation['op'] = 'renew') => outcomeOf(calls.run(id, { op, fence }));
   const fencesOf = ({ values }: Sent) =>
     (JSON.parse(String(values?.[2])) as { fence: number }[]).map(({ fence }) => fence);
   const answer = (sent: Sent) => sent.answer(JSON.stringify(fencesOf(sent).map((fence) => ['renewed', fence])));
 
   it('Calls of one lock go one statement at a time, and later calls go with the next statement, in order', async () => {
-    const { clock, pool, onSent, ask } = setUp();
     const outcomes = [ask('a', 1)];
     await clock.settle();
     outcomes.push(...[2, 3, 4].map((fence) => ask('a', fence)));
@@ -40,7 +43,6 @@ describe('Calls on locks', () => {
   });
 
   it('Calls of several locks go side by side', async () => {
-    const { clock, pool, ask } = setUp();
     ask('a', 1);
     ask('b', 2);
     await clock.settle();
@@ -48,7 +50,6 @@ describe('Calls on locks', () => {
   });
 
   it('Calls go together with those that arrived while there was no connection', async () => {
-    const { clock, pool, ask } = setUp();
     pool.isOpen = false;
     ask('a', 1);
     await clock.settle();
@@ -59,7 +60,6 @@ describe('Calls on locks', () => {
   });
 
   it('At most 64 calls go in one statement', async () => {
-    const { clock, pool, ask } = setUp();
     for (let fence = 0; fence < 150; fence++) ask('a', fence);
     for (let round = 0; round < 3; round++) {
       await clock.settle();
@@ -70,7 +70,6 @@ describe('Calls on locks', () => {
   });
 
   it('Calls fail together with their statement, and later ones are sent', async () => {
-    const { clock, pool, ask } = setUp();
     const outcomes = [ask('a', 1)];
     await clock.settle();
     outcomes.push(ask('a', 2, 'release'), ask('a', 3), ask('a', 4));
@@ -90,7 +89,6 @@ describe('Calls on locks', () => {
   });
 
   it('Calls that waited for a connection in vain were not applied, and do not delay later ones', async () => {
-    const { clock, pool, ask } = setUp();
     pool.isOpen = false;
     const outcomes = [ask('a', 1), ask('a', 2)];
     await clock.advance(4_000);
@@ -106,7 +104,6 @@ describe('Calls on locks', () => {
   });
 
   it('Calls overtake a statement that has no reply after half a second, and a third one that has none', async () => {
-    const { clock, pool, ask } = setUp();
     const outcomes = [ask('a', 1)];
     await clock.settle();
     outcomes.push(ask('a', 2));
@@ -130,7 +127,6 @@ describe('Calls on locks', () => {
   });
 
   it('Calls do not overtake a statement that waits for a connection', async () => {
-    const { clock, pool, ask } = setUp();
     pool.isOpen = false;
     ask('a', 1);
     await clock.advance(2_000);

@@ -9,24 +9,26 @@ import { until } from '../../support/until.ts';
 const timeoutMs = 5_000;
 const statement: Statement = { operation: 'acquire', text: 'SELECT $1', values: () => [42] };
 
-function setUp() {
-  const clock = new ManualClock();
-  const pool = new FakePool();
-  const statements = new PostgresStatements(pool, clock, timeoutMs);
-  const ask = () => outcomeOf(statements.run(statement));
-  /** The statement that was sent last, once it was. */
-  const last = async () => {
-    await clock.settle();
-    return pool.sent.at(-1)!;
-  };
-  return { clock, pool, ask, last };
-}
+let clock: ManualClock;
+let pool: FakePool;
+let statements: PostgresStatements;
+beforeEach(() => {
+  clock = new ManualClock();
+  pool = new FakePool();
+  statements = new PostgresStatements(pool, clock, timeoutMs);
+});
+
+const ask = () => outcomeOf(statements.run(statement));
+/** The statement that was sent last, once it was. */
+const last = async () => {
+  await clock.settle();
+  return pool.sent.at(-1)!;
+};
 
 const failed = (code: string | undefined, message = 'of the server') => Object.assign(new Error(message), { code });
 
 describe('a statement', () => {
   it('A statement is sent on a connection that is lent for it and returned with the reply', async () => {
-    const { clock, pool, ask, last } = setUp();
     const outcome = ask();
     const sent = await last();
     expect(sent).toMatchObject({ text: 'SELECT $1', values: [42] });
@@ -40,7 +42,6 @@ describe('a statement', () => {
   });
 
   it('A statement that can get no connection was not applied and not sent', async () => {
-    const { clock, pool, ask } = setUp();
     pool.isOpen = false;
     const outcome = ask();
     await clock.settle();
@@ -52,18 +53,15 @@ describe('a statement', () => {
   });
 
   it('A statement is not sent if a pool throws instead of rejecting', async () => {
-    const clock = new ManualClock();
-    const pool = new FakePool();
     pool.connect = () => {
       throw failed(undefined, 'no such pool');
     };
-    const outcome = outcomeOf(new PostgresStatements(pool, clock, timeoutMs).run(statement));
+    const outcome = ask();
     await outcome.settled;
     expect(outcome.error).toMatchObject({ outcome: 'not-applied', cause: { message: 'no such pool' } });
   });
 
   it('A statement is given up if the pool has no connection in time, and a late connection is returned at once', async () => {
-    const { clock, pool, ask } = setUp();
     pool.isOpen = false;
     const outcome = ask();
     await clock.advance(timeoutMs - 1);
@@ -76,7 +74,6 @@ describe('a statement', () => {
   });
 
   it('A statement without a reply in time leaves the outcome unknown, and its connection is closed', async () => {
-    const { clock, ask, last } = setUp();
     const outcome = ask();
     const sent = await last();
     await clock.advance(timeoutMs);
@@ -103,7 +100,6 @@ describe('a statement', () => {
   ])(
     'A statement that fails with %s (%s) is %s, and its connection is %s',
     async (code, message, expected, released) => {
-      const { ask, last, pool } = setUp();
       const outcome = ask();
       const cause = failed(code, message);
       (await last()).fail(cause);
@@ -115,7 +111,6 @@ describe('a statement', () => {
   );
 
   it('A statement with a character that the database lacks keeps its connection: the key is to blame', async () => {
-    const { ask, last, pool } = setUp();
     const outcome = ask();
     const cause = failed('22P05', 'untranslatable character');
     (await last()).fail(cause);
@@ -134,7 +129,6 @@ describe('a statement', () => {
     ['25P02', 'current transaction is aborted'],
     ['42501', 'permission denied'],
   ])('A statement that fails with %s (%s) is sent on other connections, two at most', async (code, message) => {
-    const { ask, last, pool } = setUp();
     const first = ask();
     (await last()).fail(failed(code, message));
     (await last()).answer('yes');
@@ -149,7 +143,6 @@ describe('a statement', () => {
   });
 
   it('A statement is not sent on a connection that was left in a transaction: it is closed', async () => {
-    const { pool, ask, last } = setUp();
     pool.lendsIn = ['T', 'E'];
     const outcome = ask();
     (await last()).answer('yes');
@@ -160,7 +153,6 @@ describe('a statement', () => {
   });
 
   it('A statement that got into a transaction is repeated elsewhere, and its outcome is unknown after the third', async () => {
-    const { pool, ask, last } = setUp();
     const outcome = ask();
     for (const how of ['answer', 'fail', 'answer'] as const) {
       const sent = await last();
@@ -174,7 +166,6 @@ describe('a statement', () => {
   });
 
   it('A statement follows a question if pg does not report whether the connection is in a transaction', async () => {
-    const { pool, ask, last } = setUp();
     pool.lendsIn = [undefined, undefined];
     const outcome = ask();
     expect((await last()).text).toContain('COMMIT');
@@ -187,7 +178,6 @@ describe('a statement', () => {
   });
 
   it('A question that fails is the error, and the statement was not applied', async () => {
-    const { pool, ask, last } = setUp();
     pool.lendsIn = [undefined];
     const outcome = ask();
     (await last()).fail(failed('ECONNRESET'));
@@ -197,7 +187,6 @@ describe('a statement', () => {
   });
 
   it('A question without a reply ends with the time for the statement', async () => {
-    const { clock, pool, ask, last } = setUp();
     pool.lendsIn = [undefined];
     const outcome = ask();
     await last();
@@ -208,7 +197,6 @@ describe('a statement', () => {
   });
 
   it('A statement survives the events of its connection while it is lent', async () => {
-    const { ask, last } = setUp();
     const outcome = ask();
     const sent = await last();
     sent.connection.emit('error', failed('ECONNRESET'));
@@ -220,7 +208,6 @@ describe('a statement', () => {
   it.each(['40001', '40P01'])(
     'A statement that conflicts with others (%s) is sent again, and not for ever',
     async (code) => {
-      const { clock, pool, ask, last } = setUp();
       const first = ask();
       (await last()).fail(failed(code));
       await clock.advance(100);
@@ -240,10 +227,9 @@ describe('a statement', () => {
   );
 
   it('A statement takes its values once, when it has a connection', async () => {
-    const { clock, pool } = setUp();
     pool.isOpen = false;
     const values = jest.fn(() => [1]);
-    const outcome = outcomeOf(new PostgresStatements(pool, clock, timeoutMs).run({ ...statement, values }));
+    const outcome = outcomeOf(statements.run({ ...statement, values }));
     await clock.settle();
     expect(values).not.toHaveBeenCalled();
     pool.isOpen = true;
@@ -257,7 +243,6 @@ describe('a statement', () => {
   });
 
   it('A statement is sent in a transaction of the right isolation level if the pool’s is another, from then on', async () => {
-    const { clock, pool, ask } = setUp();
     const [first, second] = [ask(), ask()];
     await clock.settle();
     for (const sent of pool.sent.slice(0, 2)) sent.fail(failed('RL002'));
@@ -281,7 +266,6 @@ describe('a statement', () => {
   it.each(['42501', 'RL002'])(
     'A statement that fails with %s within its transaction leaves none open: the connection is closed',
     async (code) => {
-      const { pool, ask, last } = setUp();
       const outcome = ask();
       (await last()).fail(failed('RL002'));
       for (let times = 1; times <= (code === 'RL002' ? 1 : 2); times++) {

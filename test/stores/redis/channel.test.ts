@@ -40,12 +40,9 @@ describe('The channel of RedisStore', () => {
 
   const name = () => `process-${randomUUID()}`;
 
-  it('No connection is opened before the first subscription', async () => {
+  it('One connection serves all processes, is opened with the first subscription, and is in force when `subscribe` resolves', async () => {
     await stage.deafProcess().line().hold();
     expect(await connections()).toEqual([]);
-  });
-
-  it('One connection serves all processes, and is in force when `subscribe` resolves', async () => {
     const [one, two] = [await stage.process(), await stage.process()];
     const open = await connections();
     expect(open).toHaveLength(1);

@@ -82,6 +82,7 @@ describe("the application's client", () => {
     { name: 'has a name', options: { connectionName: 'shop' } },
     { name: 'gives up at once', options: { maxRetriesPerRequest: 0, retryStrategy: () => null } },
     { name: 'does not subscribe again by itself', options: { autoResubscribe: false } },
+    { name: 'has no offline queue', options: { enableOfflineQueue: false } },
     { name: 'has a time limit for commands', options: { commandTimeout: longMs } },
   ] satisfies { name: string; options: RedisOptions }[])('The client may be one that $name', async ({ options }) => {
     const client = stage.connect(options);
@@ -116,12 +117,6 @@ describe("the application's client", () => {
       await proxy.stop();
     },
   );
-
-  it('The client may be one without an offline queue', async () => {
-    const client = stage.connect({ enableOfflineQueue: false });
-    await new Promise((resolve) => client.once('ready', resolve));
-    await uses.RedisStore!(stage, client);
-  });
 
   it.each(clients)(
     'A tool that wraps the commands of the client sees the keys and the reply of each call (%s)',

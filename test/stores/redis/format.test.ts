@@ -4,7 +4,7 @@ import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
 import { readMessage } from '../../../src/stores/redis/replies.ts';
 import { useRedis } from '../../support/redis/redis-stage.ts';
 import { runTimed, setScriptTime } from '../../support/redis/script-time.ts';
-import { expectLaterFormat, goOnWith } from '../../support/stores/stored-lock.ts';
+import { expectGoesOn, expectKnownMessages, expectLaterFormat } from '../../support/stores/stored-lock.ts';
 import fixtures from '../fixtures/redis-format-1.json';
 
 /** What a process left under the keys of a lock at a time. */
@@ -34,17 +34,11 @@ describe('What is stored in Redis as format 1', () => {
     runTimed(client);
   }
 
-  it.each(stored)('`inspect` reads %s', async (_, each) => {
-    await restore(each);
-    expect(await stage.store.inspect(id)).toEqual(each.inspect);
-  });
-
   it.each(stored)(
-    'All holds of %s are renewed and released, and its waiters get the key in their order',
+    'A lock is read as %s: its holds are renewed and released, and its waiters get the key in their order',
     async (_, each) => {
       await restore(each);
-      const order = [...each.inspect.holds, ...each.inspect.waiters].map(({ holdId }) => holdId);
-      expect(await goOnWith(stage.store, id, each.inspect)).toEqual({ order, isFenceHigher: true });
+      await expectGoesOn(stage.store, id, each.inspect);
     },
   );
 
@@ -71,10 +65,6 @@ describe('What is stored in Redis as format 1', () => {
   });
 
   it('Messages are read as they were, and a kind that is not known yet is ignored', () => {
-    const grant = { holdId: 'hold-1', fence: 1700000000000000, endMs: 1700000003000, isClaim: true };
-    expect(readMessage('granted hold-1 1700000000000000 1700000003000')).toEqual({ kind: 'granted', grant });
-    expect(readMessage('lost hold-1')).toEqual({ kind: 'lost', holdId: 'hold-1' });
-    expect(readMessage('freed order:42')).toEqual({ kind: 'freed', id: 'order:42' });
-    expect(readMessage('moved hold-1 5')).toBeUndefined();
+    expectKnownMessages(readMessage);
   });
 });

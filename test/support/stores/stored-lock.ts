@@ -1,15 +1,12 @@
-import type { HoldRequest, InspectReply, LockStore } from '../../../src/core/model/store.ts';
+import type { HoldRequest, InspectReply, LockStore, StoreMessage } from '../../../src/core/model/store.ts';
 import type { Line, StoreStage } from '../../../src/testing/contract/stage.ts';
 
 /**
- * Goes on with a lock that another version has stored: renews and releases its holds, and those of the waiters that get the
- * key. Returns the hold ids in the order in which they had it, and whether the fence of the next hold is higher than theirs.
+ * Expects that a store reads a lock that another version has stored, and goes on with it: its holds are renewed and released,
+ * and those of the waiters that get the key, in their order, and the fence of the next hold is higher than theirs.
  */
-export async function goOnWith(
-  store: LockStore,
-  id: string,
-  stored: InspectReply,
-): Promise<{ readonly order: readonly string[]; readonly isFenceHigher: boolean }> {
+export async function expectGoesOn(store: LockStore, id: string, stored: InspectReply): Promise<void> {
+  expect(await store.inspect(id)).toEqual(stored);
   const names = new Set([...stored.holds, ...stored.waiters].map(({ process }) => process));
   const ends = await Promise.all([...names].map((name) => store.subscribe(name, () => {})));
   const order: string[] = [];
@@ -27,7 +24,17 @@ export async function goOnWith(
   const next = { id, holdId: 'next', owner: 'next', process: 'next', claimMs: 1, mode: 'write', priority: 0 } as const;
   const reply = await store.acquire(next, { leaseMs: 10, queue: false, maxWaiters: 1, livenessMs: 1 });
   for (const end of ends) await end();
-  return { order, isFenceHigher: reply.status === 'granted' && reply.grant.fence > fence };
+  expect(order).toEqual([...stored.holds, ...stored.waiters].map(({ holdId }) => holdId));
+  expect(reply.status === 'granted' && reply.grant.fence).toBeGreaterThan(fence);
+}
+
+/** Expects that messages are read as they were, and a kind that is not known yet is ignored. */
+export function expectKnownMessages(readMessage: (text: string) => StoreMessage | undefined): void {
+  const grant = { holdId: 'hold-1', fence: 1700000000000000, endMs: 1700000003000, isClaim: true };
+  expect(readMessage('granted hold-1 1700000000000000 1700000003000')).toEqual({ kind: 'granted', grant });
+  expect(readMessage('lost hold-1')).toEqual({ kind: 'lost', holdId: 'hold-1' });
+  expect(readMessage('freed order:42')).toEqual({ kind: 'freed', id: 'order:42' });
+  expect(readMessage('moved hold-1 5')).toBeUndefined();
 }
 
 /**
