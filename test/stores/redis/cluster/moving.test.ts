@@ -1,10 +1,11 @@
 import type { Cluster } from 'ioredis';
 import type { WaitEdge } from '../../../../src/core/model/store.ts';
+import type { LockMode } from '../../../../src/core/model/types.ts';
 import { RedisStore } from '../../../../src/stores/redis/redis-store.ts';
 import { longMs, shortMs } from '../../../../src/testing/contract/harness.ts';
 import { key, type Line, type Process } from '../../../../src/testing/contract/stage.ts';
 import { useCluster } from '../../../support/redis/cluster-stage.ts';
-import { until } from '../../../support/until.ts';
+import { elapseOnRedis } from '../../../support/stores/elapse.ts';
 
 jest.setTimeout(60_000);
 
@@ -16,16 +17,15 @@ interface Play {
   readonly fence: number;
 }
 
-interface Step {
-  readonly name: string;
-  readonly waiters: number;
-  readonly isReader?: true;
-  readonly call: (play: Play) => Promise<unknown>;
-  readonly reply: unknown;
-  /** Who holds and who waits then: the holder is 0, the waiters follow, a new line is 'new'. */
-  readonly holds: readonly (number | 'new')[];
-  readonly left: readonly (number | 'new')[];
-}
+/** What is done, with so many waiters; what it replies; and who holds then, and who waits: the holder is 0, the waiters follow. */
+type Step = readonly [
+  name: string,
+  waiters: '1 reader' | '1 writer' | '2 readers' | '2 writers',
+  call: (play: Play) => Promise<unknown>,
+  reply: unknown,
+  holds: readonly (number | 'new')[],
+  left: readonly (number | 'new')[],
+];
 
 // A key that is not there can neither be made nor looked at on a server that its slot moves away from.
 describe('A server that a slot moves away from while the keys of a lock are still there', () => {
@@ -41,17 +41,11 @@ describe('A server that a slot moves away from while the keys of a lock are stil
     client.disconnect();
   });
 
-  const elapse = async (ms: number): Promise<void> => {
-    const nowMs = async (): Promise<number> => {
-      const [seconds, micros] = (await stage.cluster.call(stage.cluster.servers[0]!, 'TIME')) as [string, string];
-      return Number(seconds) * 1000 + Number(micros) / 1000;
-    };
-    const overMs = (await nowMs()) + ms + 1;
-    await until(async () => (await nowMs()) > overMs);
-  };
-  const added = { line: undefined as Line | undefined };
+  const elapse = (ms: number) => elapseOnRedis(ms, () => stage.cluster.call(stage.cluster.servers[0]!, 'TIME'));
+
+  let newLine: Line;
   const add = (line: Line): Line => {
-    added.line = line;
+    newLine = line;
     return line;
   };
 
@@ -63,131 +57,49 @@ describe('A server that a slot moves away from while the keys of a lock are stil
     await process.line().release(longMs);
   }
 
-  const steps: readonly Step[] = [
-    {
-      name: 'a renewal',
-      waiters: 2,
-      call: ({ holder, fence }) => holder.renew(fence, 2 * longMs),
-      reply: { status: 'renewed' },
-      holds: [0],
-      left: [1, 2],
-    },
-    {
-      name: 're-entry from another scope',
-      waiters: 2,
-      call: ({ process }) => add(process.line('holder')).ask(),
-      reply: { status: 'granted', grant: { otherHolds: 1 } },
-      holds: [0, 'new'],
-      left: [1, 2],
-    },
-    {
-      name: 'one more waiter',
-      waiters: 2,
-      call: ({ process }) => add(process.line()).ask(),
-      reply: { status: 'queued', isNew: true, position: 2 },
-      holds: [0],
-      left: [1, 2, 'new'],
-    },
-    {
-      name: 'a poll',
-      waiters: 2,
-      call: ({ waiters }) => waiters[0]!.ask({ livenessMs: 2 * longMs }),
-      reply: { status: 'queued', isNew: false },
-      holds: [0],
-      left: [1, 2],
-    },
-    {
-      name: 'a waiter that gives up',
-      waiters: 2,
-      call: ({ waiters }) => waiters[0]!.release(longMs),
-      reply: { status: 'cancelled' },
-      holds: [0],
-      left: [2],
-    },
-    {
-      name: 'the last waiter that gives up',
-      waiters: 1,
-      call: ({ waiters }) => waiters[0]!.release(longMs),
-      reply: { status: 'cancelled' },
-      holds: [0],
-      left: [],
-    },
-    {
-      name: 'a hand-over',
-      waiters: 2,
-      call: ({ holder }) => holder.release(longMs),
-      reply: { status: 'released' },
-      holds: [1],
-      left: [2],
-    },
-    {
-      name: 'a hand-over to the last waiter',
-      waiters: 1,
-      call: ({ holder }) => holder.release(longMs),
-      reply: { status: 'released' },
-      holds: [1],
-      left: [],
-    },
-    {
-      name: 'a hand-over to the last waiter, who reads',
-      waiters: 1,
-      isReader: true,
-      call: ({ holder }) => holder.release(longMs),
-      reply: { status: 'released' },
-      holds: [1],
-      left: [],
-    },
-    {
-      name: 'a hand-over to readers in a row, for whom the holds are emptied and filled again,',
-      waiters: 2,
-      isReader: true,
-      call: ({ holder }) => holder.release(longMs),
-      reply: { status: 'released' },
-      holds: [1, 2],
-      left: [],
-    },
-    {
-      name: 'a forced release, with readers in a row next,',
-      waiters: 2,
-      isReader: true,
-      call: ({ fence }) => stage.store.forceRelease(key, fence),
-      reply: true,
-      holds: [1, 2],
-      left: [],
-    },
-    {
-      name: 'a hand-over by a release that is remembered',
-      waiters: 2,
-      call: ({ holder }) => holder.copy.release(longMs),
-      reply: { status: 'released' },
-      holds: [1],
-      left: [2],
-    },
-    {
-      name: 'a forced release',
-      waiters: 2,
-      call: ({ fence }) => stage.store.forceRelease(key, fence),
-      reply: true,
-      holds: [1],
-      left: [2],
-    },
+  const release = ({ holder }: Play) => holder.release(longMs);
+  const giveUp = ({ waiters }: Play) => waiters[0]!.release(longMs);
+  const force = ({ fence }: Play) => stage.store.forceRelease(key, fence);
+  const renew = ({ holder, fence }: Play) => holder.renew(fence, 2 * longMs);
+  const reenter = ({ process }: Play) => add(process.line('holder')).ask();
+  const queue = ({ process }: Play) => add(process.line()).ask();
+  const poll = ({ waiters }: Play) => waiters[0]!.ask({ livenessMs: 2 * longMs });
+  const [released, cancelled] = [{ status: 'released' }, { status: 'cancelled' }];
+  const [entered, added] = [
+    { status: 'granted', grant: { otherHolds: 1 } },
+    { status: 'queued', isNew: true, position: 2 },
   ];
 
-  it.each(steps)('$name works as elsewhere', async ({ waiters: count, isReader, call, reply, holds, left }) => {
+  const steps: readonly Step[] = [
+    ['a renewal', '2 writers', renew, { status: 'renewed' }, [0], [1, 2]],
+    ['re-entry from another scope', '2 writers', reenter, entered, [0, 'new'], [1, 2]],
+    ['one more waiter', '2 writers', queue, added, [0], [1, 2, 'new']],
+    ['a poll', '2 writers', poll, { status: 'queued', isNew: false }, [0], [1, 2]],
+    ['a waiter that gives up', '2 writers', giveUp, cancelled, [0], [2]],
+    ['the last waiter that gives up', '1 writer', giveUp, cancelled, [0], []],
+    ['a hand-over', '2 writers', release, released, [1], [2]],
+    ['a hand-over to the last waiter', '1 writer', release, released, [1], []],
+    ['a hand-over to the last waiter, who reads', '1 reader', release, released, [1], []],
+    ['a hand-over to readers in a row, for whom the holds are emptied,', '2 readers', release, released, [1, 2], []],
+    ['a forced release, with readers in a row next,', '2 readers', force, true, [1, 2], []],
+    ['a remembered release', '2 writers', ({ holder }) => holder.copy.release(longMs), released, [1], [2]],
+    ['a forced release', '2 writers', force, true, [1], [2]],
+  ];
+
+  it.each(steps)('%s works as elsewhere, with %s in the queue', async (_, those, call, reply, holds, left) => {
     const [process, other] = [await stage.process(), await stage.process()];
     const holder = process.line('holder', { claimMs: longMs });
     const { fence } = await holder.hold();
     await useAllKeys(process);
-    const mode = isReader ? 'read' : 'write';
-    const first = await other.line(undefined, { mode }).wait();
-    const waiters = count === 1 ? [first] : [first, await process.line(undefined, { mode }).wait()];
+    const mode: LockMode = those.includes('read') ? 'read' : 'write';
+    const waiters = [await other.line(undefined, { mode }).wait()];
+    if (those.startsWith('2')) waiters.push(await process.line(undefined, { mode }).wait());
     const play = { holder, waiters, process, fence };
     await stage.cluster.moveSlot(record, await stage.elsewhere(record), async () => {
       const answer = await call(play);
-      if (typeof reply === 'object') expect(answer).toMatchObject(reply as object);
-      else expect(answer).toBe(reply);
+      expect({ answer }).toMatchObject({ answer: reply });
     });
-    const idOf = (who: number | 'new'): string => (who === 'new' ? added.line! : [holder, ...waiters][who]!).holdId;
+    const idOf = (who: number | 'new'): string => (who === 'new' ? newLine : [holder, ...waiters][who]!).holdId;
     expect(await stage.order()).toEqual({ holds: holds.map(idOf), waiters: left.map(idOf) });
   });
 
