@@ -109,26 +109,20 @@ describeFrameworks('traceContext', (framework) => {
     });
   });
 
-  it('traceContext reads and returns the header that it is given', async () => {
-    const stage = await ServerStage.start(framework, { headerName: 'X-Request-Id' }, (app) =>
-      app.route('/x', (call) => call.send({ trace: currentTrace()?.traceId })),
-    );
-    const { body, headers } = await stage.get('/x', 'not-this', { 'x-request-id': 'this' });
-    expect([body.trace, headers['x-request-id'], headers['x-trace-id']]).toEqual(['this', 'this', undefined]);
-  });
-
-  it('The header name of traceContext overrides that of its `locks`', async () => {
+  it.each([
+    ['of its `locks`', undefined, 'X-Request-Id'],
+    ['that it is given, which overrides that of its `locks`', 'X-Own-Id', 'X-Own-Id'],
+  ])('traceContext reads, returns and sends the header %s', async (_, headerName, expected) => {
     const stage = await ServerStage.start(framework, { bare: true, headerName: 'X-Request-Id' }, (app, stage) =>
-      app
-        .use(traceContext({ locks: stage.locks, headerName: 'X-Own-Id' }))
-        .route('/x', (call) => call.send(traceHeaders())),
+      app.use(traceContext({ locks: stage.locks, headerName })).route('/x', (call) => call.send(traceHeaders())),
     );
-    const { body, headers } = await stage.get('/x', 'not-this', { 'x-own-id': 'this', 'x-request-id': 'nor-this' });
-    expect([body, headers['x-own-id'], headers['x-request-id']]).toEqual([
-      { 'X-Own-Id': 'this', 'X-Trace-Branch': 'this' },
-      'this',
-      undefined,
-    ]);
+    const sent = { 'x-request-id': 'not-this', [expected]: 'this' };
+    const { body, headers } = await stage.get('/x', 'nor-this', sent);
+    expect(body).toEqual({ [expected]: 'this', 'X-Trace-Branch': 'this' });
+    const named = ['X-Own-Id', 'X-Request-Id', 'X-Trace-Id'].filter(
+      (name) => headers[name.toLowerCase()] !== undefined,
+    );
+    expect([named, headers[expected.toLowerCase()]]).toEqual([[expected], 'this']);
   });
 
   it('The abortGraceMs of traceContext overrides that of its `locks`', async () => {
