@@ -112,24 +112,6 @@ describe('PostgresCas', () => {
   });
 
   it.each([
-    ['42P01', 'relation does not exist', 'not-applied'],
-    ['08006', 'connection failure', 'unknown'],
-    ['ECONNRESET', 'read ECONNRESET', 'unknown'],
-  ])('The outcome of a write that fails with %s (%s) is %s', async (code, message, expected) => {
-    const error = Object.assign(new Error(message), { code });
-    const connection = {
-      query: () => Promise.reject(error),
-      getTransactionStatus: () => 'I',
-      on() {},
-      off() {},
-      release() {},
-    };
-    const adapter = new PostgresCas({ pool: { connect: () => Promise.resolve(connection) } });
-    const calls = [adapter.create('k', 'v', 1), adapter.replace('k', 'v', 'w', 1), adapter.remove('k', 'v')];
-    for (const call of calls) await expect(call).rejects.toMatchObject({ outcome: expected, cause: error });
-  });
-
-  it.each([
     [undefined, 'Expected `pool` to be a Pool'],
     [{ pool: {} }, 'Expected `pool` to be a Pool'],
     [{ pool: { connect() {} }, table: 'Locks' }, 'Expected `table` to be'],

@@ -106,19 +106,6 @@ describe('The channel of PostgresStore', () => {
     for (const end of ends) await end();
   });
 
-  it('A subscription ends once, even if it is ended twice, and passes nothing on after that', async () => {
-    const other = await stage.process();
-    const stream = new Stream();
-    const process = name();
-    const unsubscribe = await stage.store.subscribe(process, stream.listen);
-    await unsubscribe();
-    await unsubscribe();
-    stream.messages.length = 0;
-    await notify(process, 'lost hold-1');
-    expect(await other.heard()).toEqual([]);
-    expect(stream.messages).toEqual([]);
-  });
-
   it('The channel reconnects when the server was restarted, however long that took', async () => {
     const stream = new Stream();
     const process = name();

@@ -124,11 +124,4 @@ describe('PostgresStore behind PgBouncer', () => {
     for (const each of [process, other]) await each.leave();
     await until(async () => (await stage.listeners()).length === 0);
   });
-
-  it('A PgBouncer that is gone is a `not-applied` error', async () => {
-    await begin('session');
-    const store = stage.storeOf({ pool });
-    await bouncer.stop();
-    await expect(store.inspect('order:42')).rejects.toMatchObject({ outcome: 'not-applied' });
-  });
 });

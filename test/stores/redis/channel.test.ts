@@ -125,19 +125,6 @@ describe('The channel of RedisStore', () => {
     await end();
   });
 
-  it('A subscription ends once, even if it is ended twice, and passes nothing on after that', async () => {
-    const stream = new Stream();
-    const process = name();
-    const unsubscribe = await stage.store.subscribe(process, stream.listen);
-    await stream.next('resubscribed');
-    const other = await stage.process();
-    await unsubscribe();
-    await unsubscribe();
-    await stage.client.publish(`reenlock:grants:${process}`, 'lost hold-1');
-    await other.heard();
-    expect(stream.messages).toEqual([]);
-  });
-
   it('The channel reconnects when the server was restarted, after it reported the fault', async () => {
     const stream = new Stream();
     const process = name();

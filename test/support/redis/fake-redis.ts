@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { RespReader, wordsOf } from './resp.ts';
 
 /** What the fake answers to a script call: RESP without the line end, or nothing and a closed connection. */
 export type ScriptAnswer = string | 'hang up';
@@ -31,13 +32,9 @@ export class FakeRedis {
     this.#sockets.add(socket);
     socket.on('close', () => this.#sockets.delete(socket));
     socket.on('error', () => {});
-    let text = '';
+    const commands = new RespReader();
     socket.on('data', (chunk) => {
-      text += chunk.toString('latin1');
-      for (let command = take(text); command !== undefined; command = take(text)) {
-        text = command.rest;
-        this.#reply(socket, command.name);
-      }
+      for (const command of commands.read(chunk)) this.#reply(socket, wordsOf(command)[0]!.toLowerCase());
     });
   }
 
@@ -48,21 +45,4 @@ export class FakeRedis {
     else if (this.answer === 'hang up') socket.destroy();
     else socket.write(`${this.answer}\r\n`);
   }
-}
-
-/** The first command of the text, once it is there in full. */
-function take(text: string): { name: string; rest: string } | undefined {
-  const words: string[] = [];
-  let at = text.indexOf('\r\n') + 2;
-  const count = Number(text.slice(1, at));
-  if (at < 2) return undefined;
-  while (words.length < count) {
-    const start = text.indexOf('\r\n', at) + 2;
-    if (start < 2) return undefined;
-    const end = start + Number(text.slice(at + 1, start));
-    if (text.length < end + 2) return undefined;
-    words.push(text.slice(start, end));
-    at = end + 2;
-  }
-  return { name: (words[0] as string).toLowerCase(), rest: text.slice(at) };
 }

@@ -1,3 +1,4 @@
+import type { StoreMessage } from '../../../core/model/store.ts';
 import { shortMs } from '../harness.ts';
 import { type Contract, key } from '../stage.ts';
 
@@ -157,6 +158,19 @@ export function describeHandOff({ harness, stage, describe, it, itQueues, expect
   });
 
   describe('C15 A force release', () => {
+    it('A force release sends nothing to a process whose subscription has ended, also if that was ended twice', async () => {
+      const messages: StoreMessage[] = [];
+      const other = await stage.process();
+      const line = stage.deafProcess().line();
+      const end = await stage.store.subscribe(line.request.process, (message) => void messages.push(message));
+      const { fence } = await line.hold();
+      for (const _ of [1, 2]) await end();
+      messages.length = 0;
+      await stage.store.forceRelease(key, fence);
+      await other.heard();
+      expect(messages).toEqual([]);
+    });
+
     itQueues('A force release does nothing if the fence is not the one named, or if nobody holds the key', async () => {
       const process = await stage.process();
       expect(await stage.store.forceRelease(key, 1)).toBe(false);
