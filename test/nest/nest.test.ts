@@ -91,7 +91,7 @@ describe.each<readonly [string, () => AbstractHttpAdapter]>([
     app = await NestFactory.create(root, createAdapter(), { logger, abortOnError: false });
     if (above.length > 0) for (const each of [traceContext({ locks, trust: 'all' }), ...above]) app.use(each);
     await app.listen(0, '127.0.0.1');
-    return `http://127.0.0.1:${(app.getHttpServer().address() as AddressInfo).port}`;
+    return app.getUrl();
   }
 
   it('A guard takes its key from a body that Nest has parsed, and leaves its hold on the request', async () => {

@@ -1,4 +1,3 @@
-import type { AddressInfo } from 'node:net';
 import {
   type CallHandler,
   Controller,
@@ -137,7 +136,7 @@ describe.each<readonly [string, () => AbstractHttpAdapter]>([
     const root = { module: class Root {}, imports: [LocksModule.forRoot({ locks, trust: 'all' })], controllers };
     app = await NestFactory.create(root, createAdapter(), { logger: false });
     await app.listen(0, '127.0.0.1');
-    return `http://127.0.0.1:${(app.getHttpServer().address() as AddressInfo).port}`;
+    return app.getUrl();
   }
 
   async function holders(): Promise<readonly string[]> {

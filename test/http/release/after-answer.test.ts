@@ -146,4 +146,27 @@ describeFrameworks('A request that was answered before traceContext saw it', (fr
       expect(seen).toEqual(hasLock ? ['first in, held by first'] : []);
     },
   );
+
+  if (framework.style === 'callback') {
+    it('A request to which earlier middleware responds, and passes on by mistake, is not queued, and its handler does not run', async () => {
+      const contest = await Contest.through(framework, (app, work, stage) => {
+        const limit = framework.middleware((call, next) => {
+          if (call.req.headers['x-trace-id'] === 'third') call.send('slow down', 429);
+          next();
+        });
+        app
+          .route('/first', limit, framework.lockOn('k'), async (call) => {
+            stage.note(`in: ${call.req.headers['x-trace-id']}`);
+            await work();
+            call.send('first');
+          })
+          .route('/free', limit, framework.lockOn('free'), () => stage.note('in: third'));
+      });
+      for (const path of ['/first', '/free']) expect((await contest.stage.get(path, 'third')).status).toBe(429);
+      await contest.expectHeldUntilGo();
+      await contest.expectAnswer(/first$/);
+      expect(contest.stage.journal).not.toContain('in: third');
+      await contest.stage.free('free');
+    });
+  }
 });

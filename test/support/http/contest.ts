@@ -1,3 +1,4 @@
+import type { ManualClock } from '../clock/manual-clock.ts';
 import { type Gate, gate } from '../gate.ts';
 import { type OptionsFirst, optionsOf } from '../options-first.ts';
 import type { App, Call, Framework, GuardOptions } from './frameworks.ts';
@@ -151,6 +152,15 @@ export class Contest<First = RawClient> {
   async expectHeldUntil(work: Gate): Promise<void> {
     await this.expectStillHeld();
     work.open();
+    await this.expectHandedOn();
+  }
+
+  /** Shows that the first request keeps the key for `abortGraceMs` by this clock, and the second one gets it then. */
+  async expectHeldForGrace(clock: ManualClock, abortGraceMs = 30_000): Promise<void> {
+    await this.expectStillHeld();
+    await clock.advance(abortGraceMs - 1);
+    await this.expectStillHeld();
+    await clock.advance(1);
     await this.expectHandedOn();
   }
 
