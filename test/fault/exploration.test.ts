@@ -1,18 +1,7 @@
 import fc from 'fast-check';
 import { processState } from '../../src/core/base/process-state.ts';
 import type { AcquireOptions } from '../../src/core/index.ts';
-import type {
-  AcquireReply,
-  AcquireTerms,
-  HoldRequest,
-  LockStore,
-  ReleaseReply,
-  ReleaseTerms,
-  RenewReply,
-  RenewTerms,
-  StoreListener,
-  Unsubscribe,
-} from '../../src/core/model/store.ts';
+import type { LockStore, StoreListener, Unsubscribe } from '../../src/core/model/store.ts';
 import { buildLocks } from '../../src/core/runtime/locks.ts';
 import { ManualClock } from '../support/clock/manual-clock.ts';
 import { FakeStore, type Fault, type StoreOperation } from '../support/stores/fake-store.ts';
@@ -38,16 +27,16 @@ class Way extends PassThrough {
     await this.#leave?.();
   }
 
-  override acquire(request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply> {
-    return this.isDead ? never() : super.acquire(request, terms);
+  override acquire(...args: Parameters<LockStore['acquire']>) {
+    return this.isDead ? never() : super.acquire(...args);
   }
 
-  override renew(request: HoldRequest, terms: RenewTerms): Promise<RenewReply> {
-    return this.isDead ? never() : super.renew(request, terms);
+  override renew(...args: Parameters<LockStore['renew']>) {
+    return this.isDead ? never() : super.renew(...args);
   }
 
-  override release(request: HoldRequest, terms: ReleaseTerms): Promise<ReleaseReply> {
-    return this.isDead ? never() : super.release(request, terms);
+  override release(...args: Parameters<LockStore['release']>) {
+    return this.isDead ? never() : super.release(...args);
   }
 
   override async subscribe(process: string, listener: StoreListener): Promise<Unsubscribe> {
@@ -59,7 +48,7 @@ class Way extends PassThrough {
   }
 }
 
-function never<T>(): Promise<T> {
+function never(): Promise<never> {
   return new Promise(() => {});
 }
 

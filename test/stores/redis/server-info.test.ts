@@ -76,26 +76,19 @@ describe('ServerUptime', () => {
     expect(await uptime.uptimeMs()).toBe(99_000);
   });
 
-  it('The server is asked again on a new connection, since it may have restarted', async () => {
+  it.each<[string, () => void, () => void]>([
+    ['the connection is a new one', () => {}, () => (server.stream = {})],
+    [
+      'the connection changed before the reply arrived',
+      () => (server.meanwhile = () => (server.stream = {})),
+      () => {},
+    ],
+    ['there was no connection yet', () => (server.stream = undefined), () => {}],
+  ])('The server, which may have restarted, is asked again if %s', async (_, before, after) => {
+    before();
     await uptime.uptimeMs();
-    server.stream = {};
-    server.seconds = 3;
-    expect(await uptime.uptimeMs()).toBe(2_000);
-  });
-
-  it('The uptime is not kept if the connection changed before the reply arrived', async () => {
-    server.meanwhile = () => {
-      server.stream = {};
-    };
-    await uptime.uptimeMs();
+    after();
     server.meanwhile = () => {};
-    server.seconds = 3;
-    expect(await uptime.uptimeMs()).toBe(2_000);
-  });
-
-  it('The uptime is not kept if there was no connection yet', async () => {
-    server.stream = undefined;
-    await uptime.uptimeMs();
     server.seconds = 3;
     expect(await uptime.uptimeMs()).toBe(2_000);
   });

@@ -18,12 +18,8 @@ export interface PgBouncer {
   stop(): Promise<void>;
 }
 
-/** Starts a PgBouncer that lends its connections for a transaction, or for a session, and has so many of them. */
-export async function startPgBouncer(
-  server: PostgresServer,
-  mode: 'transaction' | 'session',
-  size = 5,
-): Promise<PgBouncer> {
+/** Starts a PgBouncer that lends its connections for a transaction, or for a session. */
+export async function startPgBouncer(server: PostgresServer, mode: 'transaction' | 'session'): Promise<PgBouncer> {
   const dir = await mkdtemp(join(tmpdir(), 'reenlock-pgbouncer-'));
   const account = postgresAccount();
   handOver(dir, account);
@@ -37,7 +33,7 @@ export async function startPgBouncer(
       'unix_socket_dir =',
       'auth_type = any',
       `pool_mode = ${mode}`,
-      `default_pool_size = ${size}`,
+      'default_pool_size = 5',
       'ignore_startup_parameters = extra_float_digits',
     ];
     const file = join(dir, 'pgbouncer.ini');

@@ -65,11 +65,6 @@ export class PostgresStage extends StoreStage {
     );
     return rows;
   }
-
-  /** Ends them, as an administrator does. */
-  async endListeners(): Promise<void> {
-    await this.pool.query(`SELECT pg_terminate_backend(pid) FROM (${reachableSessions}) AS listening`);
-  }
 }
 
 /** Ends a pool when all is done that stores do in the background: one that is asked for a connection while it ends may never reply. */

@@ -43,10 +43,6 @@ export class Rush {
     );
   }
 
-  get holds(): number {
-    return this.#holds;
-  }
-
   /** Waits until so many more routines have run, and one at least on each of these keys. */
   async more(count: number, keys: readonly string[] = this.#keys): Promise<void> {
     const last = new Map(this.#last);
@@ -59,8 +55,7 @@ export class Rush {
   async end(): Promise<RushReport> {
     this.#isOver = true;
     await Promise.all(this.#workers);
-    const { holds } = this;
-    return { holds, doubles: this.#doubles, fallenFences: this.#fallenFences, errors: this.#errors };
+    return { holds: this.#holds, doubles: this.#doubles, fallenFences: this.#fallenFences, errors: this.#errors };
   }
 
   async #work(locks: Locks, key: string, mode: LockMode): Promise<void> {
