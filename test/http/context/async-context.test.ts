@@ -2,6 +2,7 @@ import { EventEmitter } from 'node:events';
 import { id as rtracerId, runWithId } from 'cls-rtracer';
 import { currentTrace, LockKeyError, lock, runInTrace } from 'reenlock';
 import request from 'supertest';
+import { gate } from '../../support/gate.ts';
 import { describeFrameworks } from '../../support/http/frameworks.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
 import { pathOf } from '../../support/path-of.ts';
@@ -30,6 +31,22 @@ describeFrameworks('The request’s own context', (framework) => {
     );
     const { body } = await request(stage.server).post('/x').set('X-Trace-Id', 'mine').send({ id: '42' });
     expect(body).toEqual(Array.from({ length: 5 }, () => all('mine')));
+  });
+
+  it('A handler whose request waited for its key runs in its own context, not in that of the release', async () => {
+    const work = gate();
+    const stage = await ServerStage.start(framework, (app, stage) =>
+      app
+        .route('/first', lockOn('k'), stage.handler('first', work))
+        .route('/second', lockOn('k'), async (call) => call.send({ ...(await whoAmI()), hold: pathOf(call.lock) })),
+    );
+    const first = stage.get('/first', 'first');
+    await stage.until('first in');
+    const second = stage.get('/second', 'second');
+    await stage.until('waiting second k');
+    work.open();
+    expect((await second).body).toEqual({ ...all('second'), hold: 'second' });
+    await first;
   });
 
   it('A guard restores the request’s context for its skip, its key function and its handler', async () => {

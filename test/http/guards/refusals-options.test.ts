@@ -8,9 +8,11 @@ type Answer = Exclude<NonNullable<GuardOptions['handler']>, string>;
 
 const trouble = (): Error => Object.assign(new Error('own trouble'), { status: 418, expose: true });
 
-const fails = (): never => {
-  throw undefined;
-};
+const throwing =
+  (reason: unknown): (() => never) =>
+  () => {
+    throw reason;
+  };
 
 describeStyles('the options of a guard that refuses', (framework) => {
   const start = (guard: GuardOptions, options?: ServerStageOptions, key: (call: Call) => string = () => 'k') =>
@@ -59,12 +61,7 @@ describeStyles('the options of a guard that refuses', (framework) => {
     );
 
     it.each<[string, Skip]>([
-      [
-        'throws',
-        () => {
-          throw trouble();
-        },
-      ],
+      ['throws', throwing(trouble())],
       ['rejects', () => Promise.reject(trouble())],
     ])(
       'A skip that %s fails the request with its own error, past the guard’s handler, and without the lock',
@@ -95,12 +92,7 @@ describeStyles('the options of a guard that refuses', (framework) => {
     });
 
     it.each<[string, Answer]>([
-      [
-        'throws',
-        () => {
-          throw trouble();
-        },
-      ],
+      ['throws', throwing(trouble())],
       ['rejects', () => Promise.reject(trouble())],
       ['hands on', (_error, call) => call.fail(trouble())],
     ])('A handler that %s leaves the refusal to the error handlers', async (_, handler) => {
@@ -111,9 +103,7 @@ describeStyles('the options of a guard that refuses', (framework) => {
 
     it('A handler is not called for errors other than those of a lock', async () => {
       const handler: Answer = (_error, call) => call.send('handled', 200);
-      const stage = await start({ handler }, {}, () => {
-        throw trouble();
-      });
+      const stage = await start({ handler }, {}, throwing(trouble()));
       expect((await stage.get('/x')).status).toBe(418);
     });
 
@@ -128,8 +118,8 @@ describeStyles('the options of a guard that refuses', (framework) => {
     ['its `skip` rejects', { skip: () => Promise.reject() }, () => 'k'],
     ['its `skip` rejects with a word of Express’s', { skip: () => Promise.reject('route') }, () => 'k'],
     ['its `skip` rejects with another one', { skip: () => Promise.reject('router') }, () => 'k'],
-    ['its key function throws', {}, fails],
-    ['its handler throws', { handler: fails }, () => ''],
+    ['its key function throws', {}, throwing(undefined)],
+    ['its handler throws', { handler: throwing(undefined) }, () => ''],
     ['its handler rejects', { handler: () => Promise.reject(null) }, () => ''],
   ])('A handler never lets a request in without the lock if %s without an error', async (_, guard, key) => {
     const stage = await ServerStage.start(framework, (app, stage) =>

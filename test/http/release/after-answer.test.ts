@@ -3,6 +3,7 @@ import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { gate } from '../../support/gate.ts';
 import { Contest } from '../../support/http/contest.ts';
 import { describeFrameworks } from '../../support/http/frameworks.ts';
+import { describeExpress } from '../../support/http/native.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
 
 describeFrameworks('A request that goes on after its answer', (framework) => {
@@ -169,4 +170,28 @@ describeFrameworks('A request that was answered before traceContext saw it', (fr
       await contest.stage.free('free');
     });
   }
+});
+
+describeExpress('A request that acquires right after its answer', (framework) => {
+  it('An acquire right after the response is refused, since the request has ended', async () => {
+    const told = gate();
+    let outcomes: unknown[] = [];
+    const stage = await ServerStage.start(framework, (app) =>
+      app
+        .route('/before', framework.lockOn('warm'), (call) => call.send('subscribed'))
+        .route('/x', async (call) => {
+          call.send('x');
+          const acquires = [lock.run('ran', () => 'ran'), lock.acquire('acquired'), lock.tryAcquire('tried')];
+          outcomes = await Promise.all(
+            acquires.map((each) => Promise.resolve<unknown>(each).catch(({ code }) => code)),
+          );
+          told.open();
+        }),
+    );
+    await stage.get('/before', 'before');
+    await stage.get('/x');
+    await told;
+    expect(outcomes).toEqual(['ERR_LOCK_SCOPE', 'ERR_LOCK_SCOPE', 'ERR_LOCK_SCOPE']);
+    await stage.free('ran', 'acquired', 'tried');
+  });
 });
