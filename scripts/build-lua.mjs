@@ -1,7 +1,7 @@
 // Writes src/stores/redis/scripts.generated.ts from src/stores/redis/lua/*.lua, one constant an operation.
 // `--@include parts/holds` stands for the file of that name below the folder, up to its first `--@section`; with the name of a
-// section behind it, for the lines of that one. `--@define NAME_WITH_UNDERSCORE value` gives a number a name in the operation that
-// includes it; names are replaced here, so that they cost the server nothing.
+// section behind it, for the lines of that one. `--@define NAME_WITH_UNDERSCORE value` gives a value without spaces a name in the
+// operation that includes it; names are replaced here, so that they cost the server nothing.
 // With --check nothing is written.
 
 import { createHash } from 'node:crypto';

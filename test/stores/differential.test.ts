@@ -174,6 +174,8 @@ const found = [
   play('W@0 write, U@0 read, T@0 read, V@0 read, T/1@0 write', 'try 0, +1, +2, +3, +4, -0, -1, -2, -4'),
   // A reader beside readers comes before a waiting writer, by its priority.
   play('T@0 read, U@0 write, V@1 read 1', 'try 0, +1, +2, -0, -2'),
+  // A claim gets another hold of its family by the same call: it is not alone.
+  play('U@0 write, V@0 read, T/1@0 read, T@0 read', 'try 0, +1, +2, 1000, try 3'),
   // It is granted by its own call meanwhile.
   play(
     '0@1 read, 2@1 write, 1@1 read 0 x3, 0@1 read',

@@ -3,7 +3,7 @@ import type { RedisScript } from './scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: 'db9a9738f255087fbb9f0744af0d460af8f234e0',
+  sha1: '7492fddf5ba56b7f6bec3a7d0b3f8a19df7d8fd3',
   source: `local process, owner, hold, mode, recordTtlMs, minFence = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[6], tonumber(ARGV[8] or 0)
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
@@ -37,9 +37,6 @@ end
 if raised == nowUs then return fence end
 return {'granted', nowMs, fence, endMs, 0, 0, 0}
 end
-if buriedUntilMs and tonumber(buriedUntilMs) > nowMs and tonumber(redis.call('ZSCORE', KEYS[6], hold) or 0) > nowMs then
-return {'cancelled', nowMs}
-end
 local mayQueue, claimMs, priority, maxWaiters, livenessMs, channels = string.match(
 ARGV[7], '^(%d) (%d+) ([^ ]+) (%d+) (%d+) ([^ ]+)$'
 )
@@ -58,6 +55,10 @@ leastMode, claims = leastMode or 'write', tonumber(claims or 0)
 local function done(reply)
 if isStale then redis.call('DEL', KEYS[2], KEYS[3]) end
 return reply
+end
+local function isBuried(id)
+local untilMs = tonumber(buriedUntilMs or 0) > nowMs and redis.call('ZSCORE', KEYS[6], id)
+return untilMs and tonumber(untilMs) > nowMs
 end
 local function limitOf(mode)
 if mode == 'write' then return 1 end
@@ -124,12 +125,13 @@ end
 table.sort(list, function(a, b) return a.nr < b.nr end)
 return list
 end
+if isBuried(hold) then return {'cancelled', nowMs} end
 local isCluster = string.find(channels, '{', 1, true)
 local granted, taken, isDequeued = {}, {}, false
 local tellGranted, handOffWithin
 local function readWaiter(id)
 local text = redis.call('HGET', KEYS[5], 'w:' .. id) or '- - write 0 0 0'
-local process, owner, mode, claimMs, priority, sinceUs = string.match(text, '^([^ ]+) ([^ ]+) ([^ ]+) (%d+) ([^ ]+) (%d+)$')
+local process, owner, mode, claimMs, priority, sinceUs = string.match(text, '^(%S+)%s(%S+)%s(%S+)%s(%d+)%s(%S+)%s(%d+)$')
 return {
 id = id, process = process, owner = owner, mode = mode, endMs = nowMs + claimMs, isClaim = true,
 priority = priority, sinceUs = sinceUs,
@@ -224,16 +226,16 @@ local fields = fieldsOf('c:', owner, {'p:' .. process})
 local said = queued and redis.call('HMGET', KEYS[5], 'w:' .. hold, unpack(fields)) or {false}
 local isWaiting = table.remove(said, 1)
 local function markLive(changes)
-local untilMs, state, knownMark = string.match(said[1] or '0 live', '^(%d+)%s(%a+)(.*)$')
+local liveUntilMs, state, knownMark = string.match(said[1] or '0 live', '^(%d+)%s(%a+)(.*)$')
 local listeners, server = 0, ''
 if isCluster then listeners, server = listenersOf(process) end
 local mark = listeners > 0 and server or ''
-local isMarked = state ~= 'suspended' and mark == knownMark and untilMs - nowMs >= tonumber(livenessMs)
+local isMarked = state ~= 'suspended' and mark == knownMark and liveUntilMs - nowMs >= tonumber(livenessMs)
 local spanMs = math.ceil(livenessMs * 1.1)
 if not isMarked then
 if state == 'suspended' then state = 'owed' end
 changes[#changes + 1] = 'p:' .. process
-changes[#changes + 1] = string.format('%.0f %s', math.max(nowMs + spanMs, untilMs), state .. mark)
+changes[#changes + 1] = string.format('%.0f %s', math.max(nowMs + spanMs, liveUntilMs), state .. mark)
 end
 if #changes == 0 then return end
 if isWaiting then redis.call('HDEL', KEYS[1], '') end
@@ -341,8 +343,8 @@ end
 local page, at, isLast, passed, seen = {}, 1, false, 0, 0
 local verdicts, paid = {}, {}
 local function judge(name, known)
-local untilMs, state, mark = string.match(known or '0 live', '^(%d+)%s(%a+)(.*)$')
-if tonumber(untilMs) <= nowMs then return 'gone' end
+local liveUntilMs, state, mark = string.match(known or '0 live', '^(%d+)%s(%a+)(.*)$')
+if tonumber(liveUntilMs) <= nowMs then return 'gone' end
 if state == 'owed' then paid[name] = known end
 if name == process or state == 'owed' then return 'live' end
 if state == 'suspended' then return 'passed' end
@@ -623,7 +625,7 @@ return {}`,
 
 export const forceRelease: RedisScript = {
   name: 'force-release',
-  sha1: '53ee71d01abc1e8116ecc6928316d19bee26180a',
+  sha1: '18828b5a633d5ceed6f1df1e055953b0b1a9c5d1',
   source: `local recordTtlMs, channels, process, hold = ARGV[2], ARGV[3], '', ''
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
@@ -648,6 +650,10 @@ leastMode, claims = leastMode or 'write', tonumber(claims or 0)
 local function done(reply)
 if isStale then redis.call('DEL', KEYS[2], KEYS[3]) end
 return reply
+end
+local function isBuried(id)
+local untilMs = tonumber(buriedUntilMs or 0) > nowMs and redis.call('ZSCORE', KEYS[6], id)
+return untilMs and tonumber(untilMs) > nowMs
 end
 local function limitOf(mode)
 if mode == 'write' then return 1 end
@@ -719,7 +725,7 @@ local granted, taken, isDequeued = {}, {}, false
 local tellGranted, handOffWithin
 local function readWaiter(id)
 local text = redis.call('HGET', KEYS[5], 'w:' .. id) or '- - write 0 0 0'
-local process, owner, mode, claimMs, priority, sinceUs = string.match(text, '^([^ ]+) ([^ ]+) ([^ ]+) (%d+) ([^ ]+) (%d+)$')
+local process, owner, mode, claimMs, priority, sinceUs = string.match(text, '^(%S+)%s(%S+)%s(%S+)%s(%d+)%s(%S+)%s(%d+)$')
 return {
 id = id, process = process, owner = owner, mode = mode, endMs = nowMs + claimMs, isClaim = true,
 priority = priority, sinceUs = sinceUs,
@@ -904,8 +910,8 @@ end
 local page, at, isLast, passed, seen = {}, 1, false, 0, 0
 local verdicts, paid = {}, {}
 local function judge(name, known)
-local untilMs, state, mark = string.match(known or '0 live', '^(%d+)%s(%a+)(.*)$')
-if tonumber(untilMs) <= nowMs then return 'gone' end
+local liveUntilMs, state, mark = string.match(known or '0 live', '^(%d+)%s(%a+)(.*)$')
+if tonumber(liveUntilMs) <= nowMs then return 'gone' end
 if state == 'owed' then paid[name] = known end
 if name == process or state == 'owed' then return 'live' end
 if state == 'suspended' then return 'passed' end
@@ -1046,7 +1052,7 @@ return done(1)`,
 
 export const inspect: RedisScript = {
   name: 'inspect',
-  sha1: '865deb5621e2e0fc57118b2af76c5865dadf75de',
+  sha1: '66a34b8def11046cece3f6984208a92694af24ad',
   source: `local channels = ''
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
@@ -1071,6 +1077,10 @@ leastMode, claims = leastMode or 'write', tonumber(claims or 0)
 local function done(reply)
 if isStale then redis.call('DEL', KEYS[2], KEYS[3]) end
 return reply
+end
+local function isBuried(id)
+local untilMs = tonumber(buriedUntilMs or 0) > nowMs and redis.call('ZSCORE', KEYS[6], id)
+return untilMs and tonumber(untilMs) > nowMs
 end
 local function limitOf(mode)
 if mode == 'write' then return 1 end
@@ -1142,7 +1152,7 @@ local granted, taken, isDequeued = {}, {}, false
 local tellGranted, handOffWithin
 local function readWaiter(id)
 local text = redis.call('HGET', KEYS[5], 'w:' .. id) or '- - write 0 0 0'
-local process, owner, mode, claimMs, priority, sinceUs = string.match(text, '^([^ ]+) ([^ ]+) ([^ ]+) (%d+) ([^ ]+) (%d+)$')
+local process, owner, mode, claimMs, priority, sinceUs = string.match(text, '^(%S+)%s(%S+)%s(%S+)%s(%d+)%s(%S+)%s(%d+)$')
 return {
 id = id, process = process, owner = owner, mode = mode, endMs = nowMs + claimMs, isClaim = true,
 priority = priority, sinceUs = sinceUs,
@@ -1200,7 +1210,7 @@ return {nowMs, held, waits}`,
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: '11b90e93cffee9722b38bad764c2261e36a01d96',
+  sha1: '8f1b1d006bba98f5f48c5289fef71968a11587c0',
   source: `local hold, tombstoneMs, announced, recordTtlMs = ARGV[1], ARGV[2], ARGV[4], nil
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
@@ -1233,6 +1243,10 @@ leastMode, claims = leastMode or 'write', tonumber(claims or 0)
 local function done(reply)
 if isStale then redis.call('DEL', KEYS[2], KEYS[3]) end
 return reply
+end
+local function isBuried(id)
+local untilMs = tonumber(buriedUntilMs or 0) > nowMs and redis.call('ZSCORE', KEYS[6], id)
+return untilMs and tonumber(untilMs) > nowMs
 end
 local function limitOf(mode)
 if mode == 'write' then return 1 end
@@ -1304,7 +1318,7 @@ local granted, taken, isDequeued = {}, {}, false
 local tellGranted, handOffWithin
 local function readWaiter(id)
 local text = redis.call('HGET', KEYS[5], 'w:' .. id) or '- - write 0 0 0'
-local process, owner, mode, claimMs, priority, sinceUs = string.match(text, '^([^ ]+) ([^ ]+) ([^ ]+) (%d+) ([^ ]+) (%d+)$')
+local process, owner, mode, claimMs, priority, sinceUs = string.match(text, '^(%S+)%s(%S+)%s(%S+)%s(%d+)%s(%S+)%s(%d+)$')
 return {
 id = id, process = process, owner = owner, mode = mode, endMs = nowMs + claimMs, isClaim = true,
 priority = priority, sinceUs = sinceUs,
@@ -1399,8 +1413,7 @@ local held, number = not several and readHold(hold), nil
 if several then held, number = unpack(redis.call('HMGET', KEYS[2], 'h:' .. hold, 'o:' .. owner)) end
 local isWaiting = queued and not held and redis.call('HEXISTS', KEYS[5], 'w:' .. hold) == 1
 status = held and 'released' or wasHeld and 'expired' or isWaiting and 'cancelled' or 'absent'
-local goneMs = status == 'absent' and buriedUntilMs and tonumber(redis.call('ZSCORE', KEYS[6], hold) or 0) or 0
-if goneMs > nowMs then return done({goneMs % 1 > 0 and 'released' or status, nowMs}) end
+if status == 'absent' and isBuried(hold) then return done({status, nowMs}) end
 if held then remove(hold, owner, string.find(held, ' claim$'), number) end
 if isWaiting then
 local waiter = {owner = owner, process = process}
@@ -1411,7 +1424,7 @@ end
 if tombstoneMs ~= '0' then
 local goneMs, untilMs = nowMs + tombstoneMs, ends
 redis.call('ZREMRANGEBYSCORE', KEYS[6], '-inf', nowMs)
-redis.call('ZADD', KEYS[6], 'NX', goneMs + (status == 'released' and 0.5 or 0), hold)
+redis.call('ZADD', KEYS[6], goneMs, hold)
 buriedUntilMs = math.max(goneMs, buriedUntilMs or 0)
 redis.call('HSET', KEYS[1], 'format', '1', 'tombstones', buriedUntilMs)
 redis.call('PEXPIRE', KEYS[6], buriedUntilMs - nowMs)
@@ -1434,8 +1447,8 @@ end
 local page, at, isLast, passed, seen = {}, 1, false, 0, 0
 local verdicts, paid = {}, {}
 local function judge(name, known)
-local untilMs, state, mark = string.match(known or '0 live', '^(%d+)%s(%a+)(.*)$')
-if tonumber(untilMs) <= nowMs then return 'gone' end
+local liveUntilMs, state, mark = string.match(known or '0 live', '^(%d+)%s(%a+)(.*)$')
+if tonumber(liveUntilMs) <= nowMs then return 'gone' end
 if state == 'owed' then paid[name] = known end
 if name == process or state == 'owed' then return 'live' end
 if state == 'suspended' then return 'passed' end
@@ -1711,7 +1724,7 @@ return {'renewed', nowMs, endMs}`,
 
 export const transfer: RedisScript = {
   name: 'transfer',
-  sha1: 'aa72353b2418be6c1bbb07a7e6324c4850bd2cc0',
+  sha1: '2dbb60bacad4a48b446db40b208a461626941e81',
   source: `local process, owner, hold, mode, leaseMs, recordTtlMs, channels, before, tombstoneMs = unpack(ARGV)
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
@@ -1736,6 +1749,10 @@ leastMode, claims = leastMode or 'write', tonumber(claims or 0)
 local function done(reply)
 if isStale then redis.call('DEL', KEYS[2], KEYS[3]) end
 return reply
+end
+local function isBuried(id)
+local untilMs = tonumber(buriedUntilMs or 0) > nowMs and redis.call('ZSCORE', KEYS[6], id)
+return untilMs and tonumber(untilMs) > nowMs
 end
 local function limitOf(mode)
 if mode == 'write' then return 1 end
@@ -1807,7 +1824,7 @@ local granted, taken, isDequeued = {}, {}, false
 local tellGranted, handOffWithin
 local function readWaiter(id)
 local text = redis.call('HGET', KEYS[5], 'w:' .. id) or '- - write 0 0 0'
-local process, owner, mode, claimMs, priority, sinceUs = string.match(text, '^([^ ]+) ([^ ]+) ([^ ]+) (%d+) ([^ ]+) (%d+)$')
+local process, owner, mode, claimMs, priority, sinceUs = string.match(text, '^(%S+)%s(%S+)%s(%S+)%s(%d+)%s(%S+)%s(%d+)$')
 return {
 id = id, process = process, owner = owner, mode = mode, endMs = nowMs + claimMs, isClaim = true,
 priority = priority, sinceUs = sinceUs,
@@ -1898,8 +1915,7 @@ end
 dropExpired()
 if readHold(hold) then return done({'granted', nowMs, fence, endOf(hold)}) end
 local text, endMs = readHold(before), endOf(before)
-local isBuried = buriedUntilMs and tonumber(redis.call('ZSCORE', KEYS[6], hold) or 0) > nowMs
-if not text or isBuried then return done({'lost', nowMs}) end
+if not text or isBuried(hold) then return done({'lost', nowMs}) end
 local _, oldOwner, _, oldFence, _, claim = string.match(text, '^(%S+)%s(%S+)%s(%S+)%s(%d+)%s(%d+)(.*)$')
 local isInherited = isAncestor(owner, oldOwner)
 local function isShared()
@@ -2021,11 +2037,11 @@ end
 end
 if isInherited then remove(before, oldOwner, claim ~= '') end
 do
-local hold, status = before, 'released'
+local hold = before
 if tombstoneMs ~= '0' then
 local goneMs, untilMs = nowMs + tombstoneMs, ends
 redis.call('ZREMRANGEBYSCORE', KEYS[6], '-inf', nowMs)
-redis.call('ZADD', KEYS[6], 'NX', goneMs + (status == 'released' and 0.5 or 0), hold)
+redis.call('ZADD', KEYS[6], goneMs, hold)
 buriedUntilMs = math.max(goneMs, buriedUntilMs or 0)
 redis.call('HSET', KEYS[1], 'format', '1', 'tombstones', buriedUntilMs)
 redis.call('PEXPIRE', KEYS[6], buriedUntilMs - nowMs)
@@ -2050,8 +2066,8 @@ end
 local page, at, isLast, passed, seen = {}, 1, false, 0, 0
 local verdicts, paid = {}, {}
 local function judge(name, known)
-local untilMs, state, mark = string.match(known or '0 live', '^(%d+)%s(%a+)(.*)$')
-if tonumber(untilMs) <= nowMs then return 'gone' end
+local liveUntilMs, state, mark = string.match(known or '0 live', '^(%d+)%s(%a+)(.*)$')
+if tonumber(liveUntilMs) <= nowMs then return 'gone' end
 if state == 'owed' then paid[name] = known end
 if name == process or state == 'owed' then return 'live' end
 if state == 'suspended' then return 'passed' end

@@ -29,8 +29,8 @@ export class RedisScripts {
   }
 
   /**
-   * Runs a script and returns its reply, parsed by `read`. The first `keyCount` arguments are keys; most scripts have two, the
-   * lock's record and its queue. Rejects with a `LockStoreError`. `onRefused` is called first if the call certainly did nothing.
+   * Runs a script and returns its reply, parsed by `read`. The first `keyCount` arguments are keys. Rejects with a
+   * `LockStoreError`. `onRefused` is called first if the call certainly did nothing.
    */
   run<T>(
     script: RedisScript,

@@ -57,6 +57,16 @@ describe('The keys of RedisStore', () => {
     }
   });
 
+  it('A force release of permits that hands off to others leaves no lease of those before', async () => {
+    const process = await stage.process();
+    await process.permit(2).hold();
+    const { fence } = await process.permit(2).hold();
+    const waiters = [await process.permit(2).wait(), await process.permit(2).wait()];
+    expect(await stage.store.forceRelease(waiters[0]!.request.id, fence)).toBe(true);
+    const leases = await stage.client.zrange('reenlock:{order:42}:leases', '0', '-1');
+    expect(leases.sort()).toEqual(waiters.map(({ holdId }) => holdId).sort());
+  });
+
   it('Keys are gone after the last release, except the small one that keeps the fence rising', async () => {
     const [one, two] = [await stage.process(), await stage.process()];
     const holder = one.line('owner');

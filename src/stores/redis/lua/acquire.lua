@@ -20,13 +20,11 @@ if not ends and not queued and not buriedUntilMs then
   return {'granted', nowMs, fence, endMs, 0, 0, 0}
 end
 
-if buriedUntilMs and tonumber(buriedUntilMs) > nowMs and tonumber(redis.call('ZSCORE', TOMBSTONES_KEY, hold) or 0) > nowMs then
-  return {'cancelled', nowMs}
-end
 local mayQueue, claimMs, priority, maxWaiters, livenessMs, channels = string.match(
   ARGV[7], '^(%d) (%d+) ([^ ]+) (%d+) (%d+) ([^ ]+)$'
 )
 --@include parts/holds
+if isBuried(hold) then return {'cancelled', nowMs} end
 --@include parts/queue
 if hasExpired() then
   --@include parts/change remove
@@ -35,20 +33,21 @@ end
 -- What is known of the waiter, of its process, and how many waiters its family has; as in `readFamily`.
 local fields = fieldsOf('c:', owner, {'p:' .. process})
 local said = queued and redis.call('HMGET', WAITERS_KEY, 'w:' .. hold, unpack(fields)) or {false}
+-- It stays true through the hand-off, which removes the caller's waiter only to grant it.
 local isWaiting = table.remove(said, 1)
 -- Writes what changes of the waiters, and that the calling process is live. How long, is written with a tenth to spare, and again
 -- only when that is used up.
 local function markLive(changes)
-  local untilMs, state, knownMark = string.match(said[1] or '0 live', PROCESS_PATTERN)
+  local liveUntilMs, state, knownMark = string.match(said[1] or '0 live', PROCESS_PATTERN)
   local listeners, server = 0, ''
   if isCluster then listeners, server = listenersOf(process) end
   local mark = listeners > 0 and server or ''
-  local isMarked = state ~= 'suspended' and mark == knownMark and untilMs - nowMs >= tonumber(livenessMs)
+  local isMarked = state ~= 'suspended' and mark == knownMark and liveUntilMs - nowMs >= tonumber(livenessMs)
   local spanMs = math.ceil(livenessMs * 1.1)
   if not isMarked then
     if state == 'suspended' then state = 'owed' end
     changes[#changes + 1] = 'p:' .. process
-    changes[#changes + 1] = string.format('%.0f %s', math.max(nowMs + spanMs, untilMs), state .. mark)
+    changes[#changes + 1] = string.format('%.0f %s', math.max(nowMs + spanMs, liveUntilMs), state .. mark)
   end
   if #changes == 0 then return end
   if isWaiting then redis.call('HDEL', LOCK_KEY, '') end

@@ -11,8 +11,7 @@ if ttlMs == 0 then
   redis.call('ZREM', edges, edge)
   return {}
 end
--- First a write that maxmemory allows. Expired edges go last: a key that is empty meanwhile would be gone, and in a cluster it
--- can't be made again on a server that its slot moves away from.
+-- First a write that maxmemory allows. Expired edges go last, because a key that is empty meanwhile would be gone.
 local leftMs = redis.call('PTTL', edges)
 redis.call('PEXPIRE', edges, math.max(leftMs, ttlMs))
 redis.call('ZADD', edges, nowMs + ttlMs, edge)

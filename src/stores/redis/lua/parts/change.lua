@@ -38,7 +38,7 @@ local function sharesFence(hold, family)
   return false
 end
 
--- Adds a hold to the keys of several. `number` is how many its owner has then.
+-- Adds a hold, or a waiter as one, to the keys of several. `number` is how many its owner has then.
 local function addBeside(hold, number)
   grants = (grants or 0) + 1
   local text = table.concat({hold.process, hold.owner, hold.mode, hold.fence or fence, grants, hold.isClaim and 'claim' or nil}, ' ')
@@ -96,8 +96,7 @@ end
 --@section remove
 -- Removing holds.
 
--- Nobody holds any more. The keys of several holds stay until `done`, because they may be filled again: a server of a cluster from
--- which a slot is moved away can't make a key.
+-- Nobody holds any more. The keys of several holds stay until `done`: they may be filled again.
 local function clear()
   redis.call('HDEL', LOCK_KEY, ONLY_HOLD_FIELDS, 'holds', 'grants', 'mixed')
   isStale = isStale or several
@@ -155,12 +154,11 @@ local function dropExpired()
 end
 
 --@section bury
--- Remembers the release of `hold` for as long as an acquire of it may still arrive, `tombstoneMs`; and by `status`, whether it had
--- held. A repeat does not change what the first release has found.
+-- Remembers the release of `hold` for as long as an acquire of it may still arrive, `tombstoneMs`.
 if tombstoneMs ~= '0' then
   local goneMs, untilMs = nowMs + tombstoneMs, ends
   redis.call('ZREMRANGEBYSCORE', TOMBSTONES_KEY, '-inf', nowMs)
-  redis.call('ZADD', TOMBSTONES_KEY, 'NX', goneMs + (status == 'released' and 0.5 or 0), hold)
+  redis.call('ZADD', TOMBSTONES_KEY, goneMs, hold)
   buriedUntilMs = math.max(goneMs, buriedUntilMs or 0)
   redis.call('HSET', LOCK_KEY, 'format', FORMAT_NUMBER, 'tombstones', buriedUntilMs)
   redis.call('PEXPIRE', TOMBSTONES_KEY, buriedUntilMs - nowMs)

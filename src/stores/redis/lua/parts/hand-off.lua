@@ -21,13 +21,13 @@ end
 -- A page of the queue, the place in it up to which it is done, and whether it is the last one; how many waiters of the queue
 -- were passed over, and read.
 local page, at, isLast, passed, seen = {}, 1, false, 0, 0
--- The known states of processes, which are checked once for each call, not for each waiter.
+-- The known states of processes, not of waiters: each process is checked once for each call.
 local verdicts, paid = {}, {}
 
 -- The state of a process: 'live'; 'gone': its waiters are removed; or 'passed': they are skipped until it polls.
 local function judge(name, known)
-  local untilMs, state, mark = string.match(known or '0 live', PROCESS_PATTERN)
-  if tonumber(untilMs) <= nowMs then return 'gone' end
+  local liveUntilMs, state, mark = string.match(known or '0 live', PROCESS_PATTERN)
+  if tonumber(liveUntilMs) <= nowMs then return 'gone' end
   if state == 'owed' then paid[name] = known end
   if name == process or state == 'owed' then return 'live' end
   if state == 'suspended' then return 'passed' end
@@ -48,7 +48,7 @@ end
 -- Returns the first waiter whose process is live; nil if there is none, and true if nobody knows, after very many.
 local function nextLive()
   while true do
-    -- In a cluster, a server that a slot moves away from has an error for a key that is gone: an empty queue is not read again.
+    -- An empty queue is not read again.
     -- One more is read than belongs to the page: if it is there, this is not the last page. Most hand-offs need one waiter.
     if not page[at] and not isLast then
       local size = seen == 0 and 1 or PAGE_SIZE

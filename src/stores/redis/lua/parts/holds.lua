@@ -19,6 +19,12 @@ local function done(reply)
   return reply
 end
 
+-- Whether the release of a hold came before its acquire.
+local function isBuried(id)
+  local untilMs = tonumber(buriedUntilMs or 0) > nowMs and redis.call('ZSCORE', TOMBSTONES_KEY, id)
+  return untilMs and tonumber(untilMs) > nowMs
+end
+
 -- How many owners may hold the lock together with a hold of this mode.
 local function limitOf(mode)
   if mode == 'write' then return 1 end

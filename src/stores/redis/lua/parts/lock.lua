@@ -5,7 +5,10 @@
 -- An owner is a path, <trace id>/<branch>/…; its ancestors are the beginnings of that. A hold or a waiter is named by its hold id.
 --
 -- At maxmemory a script may only add after a write that needs no memory. If it has none to begin with, `HDEL <lock> ''`, which
--- removes nothing, is the first one.
+-- removes nothing, is the first one. In a cluster, a server that a slot moves away from has an error for a key that is gone: such
+-- a key is not read again, and one that may be filled again is not emptied before the end.
+--
+-- The texts of holds and waiters are closed: older scripts can't read a further word. What is new gets a field of its own.
 --
 -- KEYS[1] …:lock, a hash
 --   format       1
@@ -36,9 +39,10 @@
 --                `suspended` is passed over until it polls; `owed` polled since, and is granted the next time even if it can't
 --                be reached; others are `live`
 -- KEYS[6] …:tombstones, a zset
---   <hold>       a release that came before its acquire -> until when that acquire is cancelled, ms; 0.5 more if it had held
+--   <hold>       a release that came before its acquire -> until when that acquire is cancelled, ms
 --
 --@define FORMAT_NUMBER '1'
+--@define WAITER_PATTERN '^(%S+)%s(%S+)%s(%S+)%s(%d+)%s(%S+)%s(%d+)$'
 --@define HOLD_PATTERN '^(%S+)%s(%S+)%s(%S+)%s(%d+)%s(%d+)(.*)$'
 --@define PROCESS_PATTERN '^(%d+)%s(%a+)(.*)$'
 --@define ONLY_HOLD_FIELDS 'ends','hold','owner','process','mode','claims'

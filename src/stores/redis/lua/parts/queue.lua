@@ -9,14 +9,15 @@ local tellGranted, handOffWithin
 -- Reads a waiter. A waiter without its text was lost; nobody knows whose it was.
 local function readWaiter(id)
   local text = redis.call('HGET', WAITERS_KEY, 'w:' .. id) or '- - write 0 0 0'
-  local process, owner, mode, claimMs, priority, sinceUs = string.match(text, '^([^ ]+) ([^ ]+) ([^ ]+) (%d+) ([^ ]+) (%d+)$')
+  local process, owner, mode, claimMs, priority, sinceUs = string.match(text, WAITER_PATTERN)
   return {
     id = id, process = process, owner = owner, mode = mode, endMs = nowMs + claimMs, isClaim = true,
     priority = priority, sinceUs = sinceUs,
   }
 end
 
--- Reads what is known of the process of a waiter, and how many waiters its owner and the owner's ancestors have.
+-- Reads into `said` what is known of the process of a waiter, then how many waiters each ancestor of its owner has, the root first,
+-- and the owner.
 local function readFamily(waiter)
   waiter.fields = fieldsOf('c:', waiter.owner, {'p:' .. waiter.process})
   waiter.said = redis.call('HMGET', WAITERS_KEY, unpack(waiter.fields))
