@@ -3,7 +3,7 @@ import type { RedisScript } from './scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: '7492fddf5ba56b7f6bec3a7d0b3f8a19df7d8fd3',
+  sha1: '2cf47157864983ff44d13d772f67e38163c5e060',
   source: `local process, owner, hold, mode, recordTtlMs, minFence = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[6], tonumber(ARGV[8] or 0)
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
@@ -56,9 +56,9 @@ local function done(reply)
 if isStale then redis.call('DEL', KEYS[2], KEYS[3]) end
 return reply
 end
-local function isBuried(id)
-local untilMs = tonumber(buriedUntilMs or 0) > nowMs and redis.call('ZSCORE', KEYS[6], id)
-return untilMs and tonumber(untilMs) > nowMs
+local function tombstoneOf(id)
+local tombstone = tonumber(tonumber(buriedUntilMs or 0) > nowMs and redis.call('ZSCORE', KEYS[6], id) or 0)
+return tombstone > nowMs and tombstone
 end
 local function limitOf(mode)
 if mode == 'write' then return 1 end
@@ -125,7 +125,7 @@ end
 table.sort(list, function(a, b) return a.nr < b.nr end)
 return list
 end
-if isBuried(hold) then return {'cancelled', nowMs} end
+if tombstoneOf(hold) then return {'cancelled', nowMs} end
 local isCluster = string.find(channels, '{', 1, true)
 local granted, taken, isDequeued = {}, {}, false
 local tellGranted, handOffWithin
@@ -625,7 +625,7 @@ return {}`,
 
 export const forceRelease: RedisScript = {
   name: 'force-release',
-  sha1: '18828b5a633d5ceed6f1df1e055953b0b1a9c5d1',
+  sha1: '22b0290d854243150d4fff60d9884724390175dd',
   source: `local recordTtlMs, channels, process, hold = ARGV[2], ARGV[3], '', ''
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
@@ -651,9 +651,9 @@ local function done(reply)
 if isStale then redis.call('DEL', KEYS[2], KEYS[3]) end
 return reply
 end
-local function isBuried(id)
-local untilMs = tonumber(buriedUntilMs or 0) > nowMs and redis.call('ZSCORE', KEYS[6], id)
-return untilMs and tonumber(untilMs) > nowMs
+local function tombstoneOf(id)
+local tombstone = tonumber(tonumber(buriedUntilMs or 0) > nowMs and redis.call('ZSCORE', KEYS[6], id) or 0)
+return tombstone > nowMs and tombstone
 end
 local function limitOf(mode)
 if mode == 'write' then return 1 end
@@ -1052,7 +1052,7 @@ return done(1)`,
 
 export const inspect: RedisScript = {
   name: 'inspect',
-  sha1: '66a34b8def11046cece3f6984208a92694af24ad',
+  sha1: '5ee2e173c84fd0faeca91561f740afe69f85c144',
   source: `local channels = ''
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
@@ -1078,9 +1078,9 @@ local function done(reply)
 if isStale then redis.call('DEL', KEYS[2], KEYS[3]) end
 return reply
 end
-local function isBuried(id)
-local untilMs = tonumber(buriedUntilMs or 0) > nowMs and redis.call('ZSCORE', KEYS[6], id)
-return untilMs and tonumber(untilMs) > nowMs
+local function tombstoneOf(id)
+local tombstone = tonumber(tonumber(buriedUntilMs or 0) > nowMs and redis.call('ZSCORE', KEYS[6], id) or 0)
+return tombstone > nowMs and tombstone
 end
 local function limitOf(mode)
 if mode == 'write' then return 1 end
@@ -1210,7 +1210,7 @@ return {nowMs, held, waits}`,
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: '8f1b1d006bba98f5f48c5289fef71968a11587c0',
+  sha1: '9e5e840ab1dd5cbc13ebb65ee7894c9e4b8b18db',
   source: `local hold, tombstoneMs, announced, recordTtlMs = ARGV[1], ARGV[2], ARGV[4], nil
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
@@ -1244,9 +1244,9 @@ local function done(reply)
 if isStale then redis.call('DEL', KEYS[2], KEYS[3]) end
 return reply
 end
-local function isBuried(id)
-local untilMs = tonumber(buriedUntilMs or 0) > nowMs and redis.call('ZSCORE', KEYS[6], id)
-return untilMs and tonumber(untilMs) > nowMs
+local function tombstoneOf(id)
+local tombstone = tonumber(tonumber(buriedUntilMs or 0) > nowMs and redis.call('ZSCORE', KEYS[6], id) or 0)
+return tombstone > nowMs and tombstone
 end
 local function limitOf(mode)
 if mode == 'write' then return 1 end
@@ -1413,7 +1413,8 @@ local held, number = not several and readHold(hold), nil
 if several then held, number = unpack(redis.call('HMGET', KEYS[2], 'h:' .. hold, 'o:' .. owner)) end
 local isWaiting = queued and not held and redis.call('HEXISTS', KEYS[5], 'w:' .. hold) == 1
 status = held and 'released' or wasHeld and 'expired' or isWaiting and 'cancelled' or 'absent'
-if status == 'absent' and isBuried(hold) then return done({status, nowMs}) end
+local tombstone = status == 'absent' and tombstoneOf(hold)
+if tombstone then return done({tombstone % 1 > 0 and 'released' or status, nowMs}) end
 if held then remove(hold, owner, string.find(held, ' claim$'), number) end
 if isWaiting then
 local waiter = {owner = owner, process = process}
@@ -1424,7 +1425,7 @@ end
 if tombstoneMs ~= '0' then
 local goneMs, untilMs = nowMs + tombstoneMs, ends
 redis.call('ZREMRANGEBYSCORE', KEYS[6], '-inf', nowMs)
-redis.call('ZADD', KEYS[6], goneMs, hold)
+redis.call('ZADD', KEYS[6], goneMs + (status == 'released' and 0.5 or 0), hold)
 buriedUntilMs = math.max(goneMs, buriedUntilMs or 0)
 redis.call('HSET', KEYS[1], 'format', '1', 'tombstones', buriedUntilMs)
 redis.call('PEXPIRE', KEYS[6], buriedUntilMs - nowMs)
@@ -1724,7 +1725,7 @@ return {'renewed', nowMs, endMs}`,
 
 export const transfer: RedisScript = {
   name: 'transfer',
-  sha1: '2dbb60bacad4a48b446db40b208a461626941e81',
+  sha1: 'dbe53c14cc1a06c04be070fa0c7f3ea0300381e1',
   source: `local process, owner, hold, mode, leaseMs, recordTtlMs, channels, before, tombstoneMs = unpack(ARGV)
 local time = redis.call('TIME')
 local nowUs = time[1] * 1e6 + time[2]
@@ -1750,9 +1751,9 @@ local function done(reply)
 if isStale then redis.call('DEL', KEYS[2], KEYS[3]) end
 return reply
 end
-local function isBuried(id)
-local untilMs = tonumber(buriedUntilMs or 0) > nowMs and redis.call('ZSCORE', KEYS[6], id)
-return untilMs and tonumber(untilMs) > nowMs
+local function tombstoneOf(id)
+local tombstone = tonumber(tonumber(buriedUntilMs or 0) > nowMs and redis.call('ZSCORE', KEYS[6], id) or 0)
+return tombstone > nowMs and tombstone
 end
 local function limitOf(mode)
 if mode == 'write' then return 1 end
@@ -1915,7 +1916,7 @@ end
 dropExpired()
 if readHold(hold) then return done({'granted', nowMs, fence, endOf(hold)}) end
 local text, endMs = readHold(before), endOf(before)
-if not text or isBuried(hold) then return done({'lost', nowMs}) end
+if not text or tombstoneOf(hold) then return done({'lost', nowMs}) end
 local _, oldOwner, _, oldFence, _, claim = string.match(text, '^(%S+)%s(%S+)%s(%S+)%s(%d+)%s(%d+)(.*)$')
 local isInherited = isAncestor(owner, oldOwner)
 local function isShared()
@@ -2037,11 +2038,11 @@ end
 end
 if isInherited then remove(before, oldOwner, claim ~= '') end
 do
-local hold = before
+local hold, status = before, 'released'
 if tombstoneMs ~= '0' then
 local goneMs, untilMs = nowMs + tombstoneMs, ends
 redis.call('ZREMRANGEBYSCORE', KEYS[6], '-inf', nowMs)
-redis.call('ZADD', KEYS[6], goneMs, hold)
+redis.call('ZADD', KEYS[6], goneMs + (status == 'released' and 0.5 or 0), hold)
 buriedUntilMs = math.max(goneMs, buriedUntilMs or 0)
 redis.call('HSET', KEYS[1], 'format', '1', 'tombstones', buriedUntilMs)
 redis.call('PEXPIRE', KEYS[6], buriedUntilMs - nowMs)

@@ -24,7 +24,7 @@ local mayQueue, claimMs, priority, maxWaiters, livenessMs, channels = string.mat
   ARGV[7], '^(%d) (%d+) ([^ ]+) (%d+) (%d+) ([^ ]+)$'
 )
 --@include parts/holds
-if isBuried(hold) then return {'cancelled', nowMs} end
+if tombstoneOf(hold) then return {'cancelled', nowMs} end
 --@include parts/queue
 if hasExpired() then
   --@include parts/change remove

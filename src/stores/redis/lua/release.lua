@@ -28,7 +28,8 @@ if not status then
   local isWaiting = queued and not held and redis.call('HEXISTS', WAITERS_KEY, 'w:' .. hold) == 1
   status = held and 'released' or wasHeld and 'expired' or isWaiting and 'cancelled' or 'absent'
   -- A repeat: the first one has handed the lock off.
-  if status == 'absent' and isBuried(hold) then return done({status, nowMs}) end
+  local tombstone = status == 'absent' and tombstoneOf(hold)
+  if tombstone then return done({tombstone % 1 > 0 and 'released' or status, nowMs}) end
   if held then remove(hold, owner, string.find(held, ' claim$'), number) end
   if isWaiting then
     local waiter = {owner = owner, process = process}

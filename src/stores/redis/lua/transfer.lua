@@ -12,7 +12,7 @@ local process, owner, hold, mode, leaseMs, recordTtlMs, channels, before, tombst
 dropExpired()
 if readHold(hold) then return done({'granted', nowMs, fence, endOf(hold)}) end
 local text, endMs = readHold(before), endOf(before)
-if not text or isBuried(hold) then return done({'lost', nowMs}) end
+if not text or tombstoneOf(hold) then return done({'lost', nowMs}) end
 local _, oldOwner, _, oldFence, _, claim = string.match(text, HOLD_PATTERN)
 -- To an ancestor: nobody else had the key in between.
 local isInherited = isAncestor(owner, oldOwner)
@@ -43,7 +43,7 @@ else
 end
 if isInherited then remove(before, oldOwner, claim ~= '') end
 do
-  local hold = before
+  local hold, status = before, 'released'
   --@include parts/change bury
 end
 if queued then

@@ -154,11 +154,12 @@ local function dropExpired()
 end
 
 --@section bury
--- Remembers the release of `hold` for as long as an acquire of it may still arrive, `tombstoneMs`.
+-- Remembers the release of `hold` for as long as an acquire of it may still arrive, `tombstoneMs`; and by `status`, whether it had
+-- held, for a repeat.
 if tombstoneMs ~= '0' then
   local goneMs, untilMs = nowMs + tombstoneMs, ends
   redis.call('ZREMRANGEBYSCORE', TOMBSTONES_KEY, '-inf', nowMs)
-  redis.call('ZADD', TOMBSTONES_KEY, goneMs, hold)
+  redis.call('ZADD', TOMBSTONES_KEY, goneMs + (status == 'released' and 0.5 or 0), hold)
   buriedUntilMs = math.max(goneMs, buriedUntilMs or 0)
   redis.call('HSET', LOCK_KEY, 'format', FORMAT_NUMBER, 'tombstones', buriedUntilMs)
   redis.call('PEXPIRE', TOMBSTONES_KEY, buriedUntilMs - nowMs)

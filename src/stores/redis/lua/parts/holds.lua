@@ -19,10 +19,10 @@ local function done(reply)
   return reply
 end
 
--- Whether the release of a hold came before its acquire.
-local function isBuried(id)
-  local untilMs = tonumber(buriedUntilMs or 0) > nowMs and redis.call('ZSCORE', TOMBSTONES_KEY, id)
-  return untilMs and tonumber(untilMs) > nowMs
+-- Returns the tombstone of a hold, if it has one that counts.
+local function tombstoneOf(id)
+  local tombstone = tonumber(tonumber(buriedUntilMs or 0) > nowMs and redis.call('ZSCORE', TOMBSTONES_KEY, id) or 0)
+  return tombstone > nowMs and tombstone
 end
 
 -- How many owners may hold the lock together with a hold of this mode.

@@ -39,7 +39,7 @@
 --                `suspended` is passed over until it polls; `owed` polled since, and is granted the next time even if it can't
 --                be reached; others are `live`
 -- KEYS[6] …:tombstones, a zset
---   <hold>       a release that came before its acquire -> until when that acquire is cancelled, ms
+--   <hold>       a release that came before its acquire -> until when that acquire is cancelled, ms; 0.5 more if it had held
 --
 --@define FORMAT_NUMBER '1'
 --@define WAITER_PATTERN '^(%S+)%s(%S+)%s(%S+)%s(%d+)%s(%S+)%s(%d+)$'
