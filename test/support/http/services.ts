@@ -2,7 +2,7 @@ import { type OptionsFirst, optionsOf } from '../options-first.ts';
 import { bare } from './bare-app.ts';
 import type { Framework } from './frameworks.ts';
 import { type Build, ServerStage, type ServerStageOptions } from './server-stage.ts';
-import { type SharedStore, sharedStores } from './shared-stores.ts';
+import { type SharedStore, type SharedStoreKind, sharedStores } from './shared-stores.ts';
 
 export interface ServiceOptions extends ServerStageOptions {
   /** Default: none. */
@@ -13,7 +13,7 @@ export interface ServiceOptions extends ServerStageOptions {
 export type StartService = (...how: OptionsFirst<ServiceOptions, Build>) => Promise<ServerStage>;
 
 /** Runs tests with services that share a store, on each of `sharedStores`. All of them end after each test. */
-export function describeServices(name: string, body: (start: StartService) => void): void {
+export function describeServices(name: string, body: (start: StartService, kind: SharedStoreKind) => void): void {
   describe.each(sharedStores)(`${name} ($name)`, (kind) => {
     let shared: SharedStore;
     // A busy machine may take long to make a cluster of databases.
@@ -28,7 +28,7 @@ export function describeServices(name: string, body: (start: StartService) => vo
     body((...how) => {
       const [{ framework = bare, ...options } = {}, build] = optionsOf(how);
       return ServerStage.start(framework, { store: shared.open(), ...kind.options, ...options }, build);
-    });
+    }, kind);
   });
 }
 

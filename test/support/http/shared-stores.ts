@@ -26,6 +26,7 @@ export interface SharedStoreKind {
   readonly name: string;
   /** What `Locks` on it need, so that their waiters are quick. */
   readonly options?: LocksOptions;
+  readonly hasReaders?: false;
   start(): Promise<SharedStore>;
 }
 
@@ -38,7 +39,11 @@ export const sharedStores: readonly SharedStoreKind[] = matrix<SharedStoreKind>(
   () => [
     { name: 'locks in PostgreSQL', start: startPostgresStore },
     { name: 'locks as records, whose waiters in other services poll', options: { pollMs: 100 }, start: startCasStore },
-    { name: 'locks in a quorum, which promises no order between services', start: startQuorumStore },
+    {
+      name: 'locks in a quorum, which promises no order between services',
+      hasReaders: false,
+      start: startQuorumStore,
+    },
   ],
 );
 
