@@ -1,6 +1,6 @@
 import { DeadlockError, getLock, LockLostError, lock, runInTrace, traceHeaders } from '../../../src/core/index.ts';
 import { gate } from '../../support/gate.ts';
-import { coreTests, type Outcome, outcomeOf, type Setup } from '../../support/stores/set-up.ts';
+import { coreTests, crowdOf, type Outcome, outcomeOf, type Setup } from '../../support/stores/set-up.ts';
 
 const setUp = coreTests();
 
@@ -133,19 +133,13 @@ describe('Branches of one request', () => {
   it('Branches exclude each other within a hold that the store has not yet reported as passed on', async () => {
     const setup = setUp();
     const reply = setup.store.gate('transfer');
-    let [inside, most] = [0, 0];
-    const work = async (): Promise<void> => {
-      inside += 1;
-      most = Math.max(most, inside);
-      await setup.clock.advance(100);
-      inside -= 1;
-    };
+    const crowd = crowdOf(setup);
     await inJob(setup, async () => {
       await lock.run('other', async () => void (await lock.acquire('key')));
-      await lock.run('other', () => Promise.all([lock.run('key', work), lock.run('key', work)]));
+      await lock.run('other', () => Promise.all([lock.run('key', crowd.work), lock.run('key', crowd.work)]));
       reply();
     });
-    expect(most).toBe(1);
+    expect(crowd.most).toBe(1);
   });
 
   it('A hold that passes to the branch around it has one `granted` and one `released` event', async () => {

@@ -1,6 +1,6 @@
 import { type Hold, lock, traceHeaders } from '../../../src/core/index.ts';
 import { gate } from '../../support/gate.ts';
-import { coreTests, type Job, outcomeOf } from '../../support/stores/set-up.ts';
+import { coreTests, crowdOf, type Job, outcomeOf } from '../../support/stores/set-up.ts';
 
 // As a quorum.
 const lacks = { transfer: false, edges: false };
@@ -27,15 +27,9 @@ describe('If the store can’t pass on holds, one that its branch has left', () 
     const job = setup.job();
     await leftBy(job);
     job.in(call);
-    let [inside, most] = [0, 0];
-    const work = async (): Promise<void> => {
-      inside += 1;
-      most = Math.max(most, inside);
-      await setup.clock.advance(100);
-      inside -= 1;
-    };
-    await job.in(() => Promise.all([lock.run('key', work), lock.run('key', work), lock.acquire('key')]));
-    expect(most).toBe(1);
+    const crowd = crowdOf(setup);
+    await job.in(() => Promise.all([lock.run('key', crowd.work), lock.run('key', crowd.work), lock.acquire('key')]));
+    expect(crowd.most).toBe(1);
   });
 
   it('is not entered by a branch that waits for another one in it, once the branch around has released it', async () => {

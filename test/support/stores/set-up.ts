@@ -92,6 +92,22 @@ export function queued(setup: Setup, options: AcquireOptions = {}): Promise<Outc
   return setup.clock.settled(outcomeOf(setup.job().in(() => lock.acquire('key', options))));
 }
 
+/** Work that lasts for a while, and how many have done it at once at most. */
+export function crowdOf({ clock }: Setup): { readonly most: number; readonly work: () => Promise<void> } {
+  let [inside, most] = [0, 0];
+  return {
+    get most() {
+      return most;
+    },
+    async work() {
+      inside += 1;
+      most = Math.max(most, inside);
+      await clock.advance(100);
+      inside -= 1;
+    },
+  };
+}
+
 /** What has become of a promise, without waiting for it. */
 export interface Outcome<T> {
   state: 'pending' | 'fulfilled' | 'rejected';
