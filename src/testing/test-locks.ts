@@ -1,3 +1,4 @@
+import { publicCall } from '../core/base/call-site.ts';
 import { type Clock, systemClock } from '../core/base/clock.ts';
 import type { AcquireOptions, Hold, LockEvents, LockKey, Locks, LocksOptions } from '../core/index.ts';
 import { acquire } from '../core/lock/acquire.ts';
@@ -221,12 +222,13 @@ function buildTestLocks(clock: Clock, options: LocksOptions): TestLocks {
 
   const test: Omit<TestLocks, keyof Locks> = {
     clock: { advance: (ms) => advance(clock, ms) },
-    async holdAs(traceId, key, acquireOptions) {
-      const checked = checkAcquireOptions(acquireOptions, 'holdAs');
-      const scope = new Scope(runtime, traceId, { isAdopted: true });
-      scopes.push(scope);
-      return acquire(scope.root, checkedName(key, checked.category), checked, 'code');
-    },
+    holdAs: (traceId, key, acquireOptions) =>
+      publicCall(() => {
+        const checked = checkAcquireOptions(acquireOptions, 'holdAs');
+        const scope = new Scope(runtime, traceId, { isAdopted: true });
+        scopes.push(scope);
+        return acquire(scope.root, checkedName(key, checked.category), checked, 'code');
+      }),
     async whenWaiting(key, count = 1, options) {
       checkValue('the number of waiters', count, wholeNumber(1));
       const { category, timeoutMs = waitingMs } = checkOptions(options, waitingRules, 'whenWaiting');

@@ -1,3 +1,20 @@
+import type { MaybePromise } from './maybe-promise.ts';
+
+/**
+ * Makes a call of the public API: the application's line is above it on the stack. What `call` throws becomes a rejection, without
+ * the extra promise of an async function.
+ */
+export function publicCall<T>(call: () => MaybePromise<T>): Promise<T> {
+  try {
+    return Promise.resolve(call());
+  } catch (error) {
+    return Promise.reject(error);
+  }
+}
+
+/** A frame of this package, the application's line, and its caller. Each more would cost every acquire some 0.4 µs. */
+const maxFrames = 3;
+
 /**
  * Where the application made a call, for an error that is created later, with a stack that begins in a timer or a socket. The
  * frames are collected now, and turned into text only for such an error.
@@ -5,9 +22,13 @@
 export class CallSite {
   declare readonly stack?: string;
 
-  /** Leaves out `below` and its callees. */
-  constructor(below: object) {
-    Error.captureStackTrace(this, below as () => void);
+  /** Leaves out `below` and its callees. Default: `publicCall`, and few frames, since each acquire collects them. */
+  constructor(below?: object) {
+    const { stackTraceLimit } = Error;
+    const isShort = below === undefined && stackTraceLimit > maxFrames && isLimitWritable();
+    if (isShort) Error.stackTraceLimit = maxFrames;
+    Error.captureStackTrace(this, (below ?? publicCall) as () => void);
+    if (isShort) Error.stackTraceLimit = stackTraceLimit;
   }
 
   /** The frames from the application's call on, in the format of an error's stack. */
@@ -18,4 +39,9 @@ export class CallSite {
     const first = frames.findIndex((frame) => folder === undefined || !frame.includes(folder));
     return first < 0 ? frames : frames.slice(first);
   }
+}
+
+/** Frozen intrinsics make it read-only. */
+function isLimitWritable(): boolean {
+  return Object.getOwnPropertyDescriptor(Error, 'stackTraceLimit')?.writable === true;
 }

@@ -42,7 +42,7 @@ export class Batch {
     this.#caller = caller;
     this.#waitMs = options.waitMs ?? settings.waitMs;
     this.#startedAt = clock.now();
-    this.#callSite = caller === 'code' ? new CallSite(Batch) : undefined;
+    this.#callSite = caller === 'code' ? new CallSite() : undefined;
   }
 
   /**

@@ -1,4 +1,4 @@
-import { CallSite } from '../base/call-site.ts';
+import { CallSite, publicCall } from '../base/call-site.ts';
 import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import { failAt } from '../model/errors/at-call.ts';
 import { LockNotHeldError, LockScopeError } from '../model/errors/mistakes.ts';
@@ -39,17 +39,17 @@ export function getLock(key: LockKey, options?: AcquireOptions): Lock {
     ofCall === undefined ? [name, ofLock] : targetOf(key, { ...ofLock, ...checkAcquireOptions(ofCall, where) }, where);
   return {
     key: name.key,
-    acquire: (ofCall) => asRejection(() => resolveOpen(acquireNow(...target(ofCall, 'acquire')))),
-    tryAcquire: (ofCall) => asRejection(() => tryNow(...target(checkedTry(ofCall), 'tryAcquire'))),
+    acquire: (ofCall) => publicCall(() => resolveOpen(acquireNow(...target(ofCall, 'acquire')))),
+    tryAcquire: (ofCall) => publicCall(() => tryNow(...target(checkedTry(ofCall), 'tryAcquire'))),
     run: (routine, ofCall) =>
-      asRejection(() => runNow(checkedRoutine(routine, 'run(routine, options)', ofCall), ...target(ofCall, 'run'))),
-    whenFree: (ofCall) => asRejection(() => whenFreeNow(...target(checkedWhenFree(ofCall), 'whenFree'))),
-    release: () => asRejection(() => releaseNewest(name)),
-    isLocked: async () => (await inspectNow(name)).holds.length > 0,
+      publicCall(() => runNow(checkedRoutine(routine, 'run(routine, options)', ofCall), ...target(ofCall, 'run'))),
+    whenFree: (ofCall) => publicCall(() => whenFreeNow(...target(checkedWhenFree(ofCall), 'whenFree'))),
+    release: () => publicCall(() => releaseNewest(name)),
+    isLocked: () => publicCall(async () => (await inspectNow(name)).holds.length > 0),
     isHeld: () => holdCount(name) > 0,
     holdCount: () => holdCount(name),
-    inspect: () => asRejection(() => inspectNow(name)),
-    forceRelease: () => asRejection(() => forceReleaseNow(name)),
+    inspect: () => publicCall(() => inspectNow(name)),
+    forceRelease: () => publicCall(() => forceReleaseNow(name)),
   };
 }
 
@@ -67,24 +67,21 @@ export function getLock(key: LockKey, options?: AcquireOptions): Lock {
  * ```
  */
 export const lock: LockFunctions = {
-  acquire: (key, options) => {
-    try {
+  acquire: (key, options) =>
+    publicCall(() => {
       const checked = checkAcquireOptions(options, 'acquire');
       return resolveOpen(acquireNow(nameOf(key, checked.category), checked));
-    } catch (error) {
-      return Promise.reject(error);
-    }
-  },
-  tryAcquire: (key, options) => asRejection(() => tryNow(...targetOf(key, checkedTry(options), 'tryAcquire'))),
+    }),
+  tryAcquire: (key, options) => publicCall(() => tryNow(...targetOf(key, checkedTry(options), 'tryAcquire'))),
   run: (key, routine, options) =>
-    asRejection(() =>
+    publicCall(() =>
       runNow(checkedRoutine(routine, 'run(key, routine, options)', options), ...targetOf(key, options, 'run')),
     ),
-  whenFree: (key, options) => asRejection(() => whenFreeNow(...targetOf(key, checkedWhenFree(options), 'whenFree'))),
-  release: (key, options) => asRejection(() => releaseNewest(targetOf(key, options, 'release')[0])),
-  acquireAll: (keys, options) => asRejection(() => acquireAllNow(keys, options)),
+  whenFree: (key, options) => publicCall(() => whenFreeNow(...targetOf(key, checkedWhenFree(options), 'whenFree'))),
+  release: (key, options) => publicCall(() => releaseNewest(targetOf(key, options, 'release')[0])),
+  acquireAll: (keys, options) => publicCall(() => acquireAllNow(keys, options)),
   runAll: (keys, routine, options) =>
-    asRejection(() => runAllNow(keys, checkedRoutine(routine, 'runAll(keys, routine, options)', options), options)),
+    publicCall(() => runAllNow(keys, checkedRoutine(routine, 'runAll(keys, routine, options)', options), options)),
 };
 
 type Target = [LockName, AcquireOptions];
@@ -118,15 +115,6 @@ function checkedRoutine<R>(routine: R, usage: string, options: unknown): R {
   const rule: Rule = { ...callable, expected: words, hint: () => `write \`${usage}\`` };
   checkValue(`the routine of ${where}`, routine, rule);
   return routine;
-}
-
-/** Turns what `call` returns or throws into a promise, without the extra promise of an async function. */
-function asRejection<T>(call: () => MaybePromise<T>): Promise<T> {
-  try {
-    return Promise.resolve(call());
-  } catch (error) {
-    return Promise.reject(error);
-  }
 }
 
 /** The branch of the calling code. Throws `LockScopeError` if it has none. */
@@ -198,11 +186,11 @@ function whenFreeNow(name: LockName, options: AcquireOptions): Promise<void> {
 }
 
 function inspectNow(name: LockName): Promise<LockInfo> {
-  return failAt(new CallSite(inspectNow), inspectLock(currentRuntime(), name));
+  return failAt(new CallSite(), inspectLock(currentRuntime(), name));
 }
 
 function forceReleaseNow(name: LockName): Promise<boolean> {
-  return failAt(new CallSite(forceReleaseNow), forceReleaseLock(currentRuntime(), name));
+  return failAt(new CallSite(), forceReleaseLock(currentRuntime(), name));
 }
 
 /** Like `hold.release`, a failure that nobody awaits does not end the process. */
