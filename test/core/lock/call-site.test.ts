@@ -100,6 +100,25 @@ describe('The stack of an error', () => {
     expect(framesOf(forgotten.error)[0]).toEqual(frameOf('attempt'));
   });
 
+  it('A timeout has its line although the process has frozen `Error`, and the limit of frames stays as it was', async () => {
+    const { stackTraceLimit } = Error;
+    const application = { call: () => lock.acquire('key', { waitMs: 0 }) };
+    const refusal = async (): Promise<unknown> => {
+      const setup = setUp();
+      await taken(setup);
+      return setup.job().in(() => application.call().catch((error: unknown) => error));
+    };
+    const errors = [await refusal()];
+    Object.defineProperty(Error, 'stackTraceLimit', { writable: false });
+    try {
+      errors.push(await refusal());
+    } finally {
+      Object.defineProperty(Error, 'stackTraceLimit', { writable: true });
+    }
+    expect(Error.stackTraceLimit).toBe(stackTraceLimit);
+    expect(errors.map((error) => framesOf(error))).toEqual([[frameOf('call')], [frameOf('call')]]);
+  });
+
   it('Each waiter has the line of its call', async () => {
     const setup = setUp();
     await taken(setup);
