@@ -26,6 +26,7 @@ export class ManualClock implements Clock {
       cancel: () => {
         this.#timers.delete(timer);
       },
+      setAwaited: () => {},
     };
     this.#timers.add(timer);
     return timer;

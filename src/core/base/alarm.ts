@@ -4,14 +4,15 @@ import { type Clock, outsideRequests, type Timer } from './clock.ts';
 const clearedMs = 1_000;
 
 /**
- * One timer for the earliest of many due times. It is unref'd, and runs in no request's context. `onDue` clears it with
- * `disarm`, and arms it again for what is due later.
+ * One timer for the earliest of many due times. It runs in no request's context, and keeps the process alive only while it is
+ * awaited. `onDue` clears it with `disarm`, and arms it again for what is due later.
  */
 export class Alarm {
   readonly #clock: Clock;
   readonly #onDue: () => void;
   #timer: Timer | undefined;
   #dueMs = Number.POSITIVE_INFINITY;
+  #isAwaited = false;
 
   constructor(clock: Clock, onDue: () => void) {
     this.#clock = clock;
@@ -25,7 +26,13 @@ export class Alarm {
     const fromMs = this.#clock.now().monoMs;
     this.#dueMs = Math.max(fromMs, Math.min(dueMs, this.#dueMs));
     const ms = Math.ceil(this.#dueMs - fromMs);
-    this.#timer = outsideRequests(() => this.#clock.after(ms, this.#onDue));
+    this.#timer = outsideRequests(() => this.#clock.after(ms, this.#onDue, this.#isAwaited));
+  }
+
+  /** Whether a caller's promise depends on it. */
+  setAwaited(isAwaited: boolean): void {
+    this.#isAwaited = isAwaited;
+    this.#timer?.setAwaited(isAwaited);
   }
 
   disarm(): void {

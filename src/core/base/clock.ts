@@ -11,9 +11,11 @@ export interface Instant {
   readonly wallMs: number;
 }
 
-/** A timer that was started; `cancel` may be called at any time, more than once. */
+/** A timer that was started; its methods may be called at any time, more than once. */
 export interface Timer {
   cancel(): void;
+  /** Changes whether it keeps the process alive. */
+  setAwaited(isAwaited: boolean): void;
 }
 
 /** The source of time, timers and randomness. Tests replace it with a manual one. */
@@ -43,7 +45,7 @@ class SystemTimer implements Timer, Listed {
   readonly clock: SystemClock;
   readonly dueMs: number;
   readonly run: () => void;
-  readonly isAwaited: boolean;
+  isAwaited: boolean;
 
   constructor(clock: SystemClock, dueMs: number, run: () => void, isAwaited: boolean) {
     this.clock = clock;
@@ -54,6 +56,12 @@ class SystemTimer implements Timer, Listed {
 
   cancel(): void {
     this.clock.cancel(this);
+  }
+
+  setAwaited(isAwaited: boolean): void {
+    this.isAwaited = isAwaited;
+    if (isAwaited) this.timeout?.ref();
+    else this.timeout?.unref();
   }
 }
 
@@ -174,9 +182,9 @@ export function outsideRequests<T>(run: () => T): T {
 export const systemClock: Clock = new SystemClock();
 
 /** Resolves after `ms`. */
-export function pause(clock: Clock, ms: number): Promise<void> {
+export function pause(clock: Clock, ms: number, isAwaited = false): Promise<void> {
   return new Promise((resolve) => {
-    clock.after(ms, resolve);
+    clock.after(ms, resolve, isAwaited);
   });
 }
 

@@ -22,7 +22,8 @@ class PendingCall implements Listed {
 
 /**
  * Gives each store call a deadline, since a client library may never settle its promise. One timer serves all calls:
- * a call starts it, it is started again while any call is pending, `close` clears it once none is. It is unref'd.
+ * a call starts it, it is started again while any call is pending, `close` clears it once none is. It keeps the process alive
+ * while a call is pending: if the client has no connection, nothing else would.
  */
 export class CallDeadlines {
   readonly #clock: Clock;
@@ -54,6 +55,7 @@ export class CallDeadlines {
     const pending = new PendingCall(operation, sent.monoMs, sent.monoMs + timeoutMs, onError);
     this.#pending.add(pending);
     this.#alarm.arm(pending.dueMs, pending.sentMs);
+    if (this.#pending.size === 1) this.#alarm.setAwaited(true);
     // A store of the application may return a foreign promise, which may call back from inside its own code, or twice.
     Promise.resolve(reply).then(
       guarded((value: T) => {
@@ -76,18 +78,19 @@ export class CallDeadlines {
   /** Stops the timer as soon as no call needs it. */
   close(): void {
     this.#isClosed = true;
-    this.#disarmIfIdle();
+    if (this.#pending.size === 0) this.#onIdle();
   }
 
   /** Returns false if its deadline had passed. */
   #settle(pending: PendingCall): boolean {
     const wasPending = this.#pending.delete(pending);
-    if (this.#isClosed) this.#disarmIfIdle();
+    if (this.#pending.size === 0) this.#onIdle();
     return wasPending;
   }
 
-  #disarmIfIdle(): void {
-    if (this.#pending.size > 0) return;
+  #onIdle(): void {
+    this.#alarm.setAwaited(false);
+    if (!this.#isClosed) return;
     this.#alarm.disarm();
     this.#lastRound?.cancel();
   }
@@ -98,10 +101,11 @@ export class CallDeadlines {
    * beyond `nowMs` then, and the replies to later calls arrive after the microtask.
    */
   #onDue(): void {
-    this.#lastRound = this.#clock.after(0, () => {
+    const expire = (): void => {
       const nowMs = this.#clock.now().monoMs;
       asMicrotask(() => this.#expire(nowMs));
-    });
+    };
+    this.#lastRound = this.#clock.after(0, expire, true);
   }
 
   #expire(nowMs: number): void {
@@ -116,7 +120,8 @@ export class CallDeadlines {
       const message = `The lock store did not reply to ${call.operation} within ${Math.round(nowMs - call.sentMs)} ms`;
       call.reject(new LockStoreError(message, { outcome: 'unknown' }));
     }
-    if (nextMs < Number.POSITIVE_INFINITY) this.#alarm.arm(nextMs, nowMs);
+    if (this.#pending.size === 0) this.#onIdle();
+    else if (nextMs < Number.POSITIVE_INFINITY) this.#alarm.arm(nextMs, nowMs);
   }
 }
 

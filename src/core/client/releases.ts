@@ -94,7 +94,7 @@ export class Releases {
     };
     let hasReported = false;
     // The caller waits for one deadline, however many tries fit in. Cleared after the last try.
-    const timer = clock.after(settings.storeTimeoutMs - elapsedMs(start, sent), fail);
+    const timer = clock.after(settings.storeTimeoutMs - elapsedMs(start, sent), fail, true);
     for (
       let pauseMs = firstRetryMs;
       error !== undefined && leftMs() > 0;

@@ -55,7 +55,8 @@ async function statusOf(runtime: Runtime, grant: Grant, to: HoldRequest): Promis
     } catch (error) {
       client.reportBackground('transfer', grant, error as Error);
       if (hasCode(error, 'ERR_LOCK_STORE') && error.outcome === 'not-applied') return undefined;
-      await pause(clock, retryMs);
+      // `detach` and `extend` wait for it.
+      await pause(clock, retryMs, true);
     }
   }
   return undefined;

@@ -320,7 +320,7 @@ describe('Messages on a cluster', () => {
       shards.open('process', () => void seen.push(request.getStore()));
       const after = jest.spyOn(clock, 'after').mockImplementation(() => {
         seen.push(request.getStore());
-        return { cancel: () => {} };
+        return { cancel: () => {}, setAwaited: () => {} };
       });
       request.run('a request', () => shards.listen(record, 'process', longMs));
       expect(after).toHaveBeenCalledTimes(1);
