@@ -188,14 +188,23 @@ export function pause(clock: Clock, ms: number, isAwaited = false): Promise<void
   });
 }
 
-/** Settles as `reply` does, or rejects after `ms`, since a client library may never settle. The reply clears the timer. */
-export function inTime<T>(clock: Clock, ms: number, reply: Promise<T>, onLate: () => void = () => {}): Promise<T> {
+/**
+ * Settles as `reply` does, or rejects after `ms`, since a client library may never settle. The reply clears the timer. One that
+ * comes after that is passed to `onLate`.
+ */
+export function inTime<T>(
+  clock: Clock,
+  ms: number,
+  reply: Promise<T>,
+  onLate: (reply: T) => void = () => {},
+): Promise<T> {
   return new Promise((resolve, reject) => {
+    let take: (reply: T) => void = resolve;
     const timer = clock.after(ms, () => {
-      onLate();
+      take = onLate;
       reject(new Error(`Expected a reply within ${ms} ms, got none`));
     });
-    reply.then(resolve, reject).finally(() => timer.cancel());
+    reply.then((value) => take(value), reject).finally(() => timer.cancel());
   });
 }
 

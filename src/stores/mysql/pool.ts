@@ -35,22 +35,14 @@ export function databaseOf(pool: MySqlPool): string | undefined {
 
 /** Borrows a connection. One that arrives after `ms` is returned at once. `returnConnection` returns it. */
 export function borrow(pool: MySqlPromisePool, clock: Clock, ms: number): Promise<MySqlConnection> {
-  let isLate = false;
-  const lending = (async () => {
-    const connection = await pool.getConnection();
-    // If the connection fails, its statement rejects as well; without a listener the event would end the process.
-    connection.on('error', ignore);
-    return connection;
-  })();
-  lending.then(
-    (connection) => {
-      if (isLate) returnConnection(connection, true);
-    },
-    () => {}, // The promise below rejects with it, or has rejected already.
-  );
-  return inTime(clock, ms, lending, () => {
-    isLate = true;
-  });
+  return inTime(clock, ms, lent(pool), (late) => returnConnection(late, true));
+}
+
+async function lent(pool: MySqlPromisePool): Promise<MySqlConnection> {
+  const connection = await pool.getConnection();
+  // If the connection fails, its statement rejects as well; without a listener the event would end the process.
+  connection.on('error', ignore);
+  return connection;
 }
 
 /** Returns a connection to its pool, or closes it unless it is usable. */

@@ -44,13 +44,14 @@ function isPg7(pool: unknown): boolean {
 
 /**
  * Borrows a connection of the pool that has no open transaction, within `ms`. One that an earlier borrower has left in a
- * transaction is closed, since statements on it would be rolled back with that transaction. `returnConnection` returns it.
+ * transaction is closed, since statements on it would be rolled back with that transaction. One that arrives later is returned at
+ * once. `returnConnection` returns it.
  */
 export async function borrow(pool: PostgresPool, clock: Clock, ms: number): Promise<PostgresPoolClient> {
   const endMs = clock.now().monoMs + ms;
   const leftMs = (): number => Math.max(endMs - clock.now().monoMs, 1);
   while (true) {
-    const client = await lentInTime(pool, clock, leftMs());
+    const client = await inTime(clock, leftMs(), lent(pool), (late) => returnConnection(late, true));
     const status = transactionStatus(client);
     if (status === 'I') return client;
     let isIdle = false;
@@ -86,21 +87,6 @@ export function returnConnection(client: PostgresPoolClient, isUsable: boolean):
 /** Whether the last statement on the connection was part of a transaction that is still open. False if pg does not report it. */
 export function isInTransaction(client: PostgresPoolClient): boolean {
   return (transactionStatus(client) ?? 'I') !== 'I';
-}
-
-/** A connection that arrives after `ms` is returned at once. */
-function lentInTime(pool: PostgresPool, clock: Clock, ms: number): Promise<PostgresPoolClient> {
-  let isLate = false;
-  const lending = lent(pool);
-  lending.then(
-    (client) => {
-      if (isLate) returnConnection(client, true);
-    },
-    () => {}, // The promise below rejects with it, or has rejected already.
-  );
-  return inTime(clock, ms, lending, () => {
-    isLate = true;
-  });
 }
 
 type Lent = (error: unknown, client?: PostgresPoolClient) => void;

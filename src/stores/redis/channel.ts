@@ -1,4 +1,4 @@
-import { type Clock, systemClock, type Timer } from '../../core/base/clock.ts';
+import { type Clock, inTime, systemClock, type Timer } from '../../core/base/clock.ts';
 import { inBackground } from '../../core/base/safely.ts';
 import type { StoreListener, StoreMessage, SubscribeOptions, Unsubscribe } from '../../core/model/store.ts';
 import type { RedisDriver, RedisSubscriber } from './drivers/driver.ts';
@@ -73,7 +73,7 @@ export class RedisChannel {
       await connection.subscribe([channel, ...(options.freed ? [this.#freedChannel] : [])]);
     };
     try {
-      await this.#inTime(send());
+      await inTime(this.#clock, replyTimeoutMs, send());
     } catch (error) {
       hasEnded = true;
       // Without a server, the caller tries again and again on the same connection: no listener may stay on it.
@@ -92,7 +92,7 @@ export class RedisChannel {
     if (connection === undefined) return;
     if (this.#listeners.size > 0) {
       const ended = connection.unsubscribe([channel, ...(isLastFreed ? [this.#freedChannel] : [])]);
-      await this.#inTime(ended).catch((error: Error) => {
+      await inTime(this.#clock, replyTimeoutMs, ended).catch((error: Error) => {
         // The end of the last subscription closed the connection meanwhile, which ends this one as well.
         if (this.#connection === connection) throw error;
       });
@@ -101,14 +101,6 @@ export class RedisChannel {
     this.#connection = undefined;
     this.#pingTimer?.cancel();
     connection.close();
-  }
-
-  /** The timer is started with the call and cancelled by its reply. */
-  #inTime(reply: Promise<unknown>): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const timer = this.#clock.after(replyTimeoutMs, () => reject(new Error(`No reply within ${replyTimeoutMs} ms`)));
-      reply.then(() => resolve(), reject).finally(() => timer.cancel());
-    });
   }
 
   #open(): RedisSubscriber {

@@ -338,7 +338,7 @@ describe('The channel of RedisStore', () => {
     stage.server.pause();
     const ended = end().catch((reason: unknown) => reason);
     await clock.advance(2_000);
-    expect(await ended).toMatchObject({ message: 'No reply within 2000 ms' });
+    expect(await ended).toMatchObject({ message: 'Expected a reply within 2000 ms, got none' });
     stage.server.resume();
     await last();
   });

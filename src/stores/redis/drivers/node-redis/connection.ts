@@ -1,4 +1,4 @@
-import { systemClock } from '../../../../core/base/clock.ts';
+import { inTime, systemClock } from '../../../../core/base/clock.ts';
 import type { RedisCommand, RedisConnection } from '../driver.ts';
 import { type NodeRedisClient, NodeRedisSender } from './calls.ts';
 import { OwnClient } from './own-client.ts';
@@ -28,14 +28,9 @@ export class NodeRedisConnection extends NodeRedisSender implements RedisConnect
     await this.#own.open();
   }
 
-  /** node-redis has no time limit for a command that was written. The timer is cancelled by the reply. */
+  /** node-redis has no time limit for a command that was written. */
   override send(command: RedisCommand): Promise<unknown> {
-    const reply = super.send(command);
-    return new Promise((resolve, reject) => {
-      const timeout = (): void => reject(new Error(`No reply within ${replyTimeoutMs} ms`));
-      const timer = systemClock.after(replyTimeoutMs, timeout);
-      reply.then(resolve, reject).finally(() => timer.cancel());
-    });
+    return inTime(systemClock, replyTimeoutMs, super.send(command));
   }
 
   ref(): void {
