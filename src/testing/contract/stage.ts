@@ -196,6 +196,12 @@ export class Line {
     return { holdId, fence, endMs, isClaim };
   }
 
+  /** As `hold`, for a test that needs no grant. */
+  async acquired(over: Partial<AcquireTerms> = {}): Promise<this> {
+    await this.hold(over);
+    return this;
+  }
+
   /** Acquires, and returns the result. */
   async status(over: Partial<AcquireTerms> = {}): Promise<AcquireReply['status']> {
     return (await this.ask(over)).status;

@@ -77,8 +77,7 @@ export function describeEdges({ harness, stage, describe, it, expect }: Contract
 
     it('`wait` reports no waiter if it is another’s, was granted, or has left', async () => {
       const [one, two] = [await stage.process(), await stage.process()];
-      const holder = one.line();
-      await holder.hold();
+      const holder = await one.line().acquired();
       const [first, second] = [await two.line().wait(), await one.line().wait()];
       expect((await edges().wait({ ...first.request, holdId: 'other' })).sinceMs).toBeUndefined();
       await second.release();

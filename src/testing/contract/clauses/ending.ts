@@ -19,8 +19,7 @@ export function describeEnding({ harness, stage, describe, it, itQueues, expect 
 
     for (const ms of [0, longMs]) {
       it(`A release returns \`expired\` if the lease had ended and nobody had taken the key (tombstone: ${ms})`, async () => {
-        const line = stage.deafProcess().line();
-        await line.hold({ leaseMs: shortMs });
+        const line = await stage.deafProcess().line().acquired({ leaseMs: shortMs });
         await harness.elapse(shortMs);
         expect((await line.release(ms)).status).toBe('expired');
       });
@@ -28,11 +27,9 @@ export function describeEnding({ harness, stage, describe, it, itQueues, expect 
 
     it('A release returns `absent` if the lease had ended and another owner has taken the key; that owner keeps it', async () => {
       const process = stage.deafProcess();
-      const line = process.line();
-      await line.hold({ leaseMs: shortMs });
+      const line = await process.line().acquired({ leaseMs: shortMs });
       await harness.elapse(shortMs);
-      const next = process.line();
-      await next.hold();
+      const next = await process.line().acquired();
       expect((await line.release()).status).toBe('absent');
       expect((await stage.order()).holds).toEqual([next.holdId]);
     });
@@ -57,8 +54,7 @@ export function describeEnding({ harness, stage, describe, it, itQueues, expect 
     });
 
     it('With a tombstone, a repeated release returns `released` again, or `absent`', async () => {
-      const line = stage.deafProcess().line();
-      await line.hold();
+      const line = await stage.deafProcess().line().acquired();
       expect((await line.copy.release(longMs)).status).toBe('released');
       for (const _ of [1, 2]) expect(['released', 'absent']).toContain((await line.copy.release(longMs)).status);
     });
@@ -95,16 +91,14 @@ export function describeEnding({ harness, stage, describe, it, itQueues, expect 
     });
 
     it('Without a tombstone, a hold id may be used again', async () => {
-      const line = stage.deafProcess().line();
-      await line.hold();
+      const line = await stage.deafProcess().line().acquired();
       await line.release(0);
       expect((await line.ask()).status).toBe('granted');
     });
 
     it('A tombstone is for its hold id alone', async () => {
       const process = stage.deafProcess();
-      const line = process.line('owner');
-      await line.hold();
+      const line = await process.line('owner').acquired();
       await line.release(longMs);
       expect((await process.line('owner').ask()).status).toBe('granted');
     });
@@ -170,8 +164,7 @@ export function describeEnding({ harness, stage, describe, it, itQueues, expect 
 
     itQueues('A renewal turns a claim into a lease, once and for all', async () => {
       const process = await stage.process();
-      const holder = process.line();
-      await holder.hold();
+      const holder = await process.line().acquired();
       const waiter = await process.line(undefined, { claimMs: 20_000 }).wait();
       const { fence } = (await holder.release()).claims[0]!;
       const reply = await waiter.renew(fence, longMs);
@@ -228,8 +221,7 @@ export function describeEnding({ harness, stage, describe, it, itQueues, expect 
 
     itQueues('A renewal of a claim that lapsed is `lost`', async () => {
       const process = await stage.process();
-      const holder = process.line();
-      await holder.hold();
+      const holder = await process.line().acquired();
       const waiter = await process.line(undefined, { claimMs: shortMs }).wait();
       const { fence } = (await holder.release()).claims[0]!;
       await harness.elapse(shortMs);

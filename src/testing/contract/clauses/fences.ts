@@ -42,8 +42,7 @@ export function describeFences({ harness, stage, describe, it, itQueues, expect 
 
     itQueues('The fence rises when a claim has lapsed', async () => {
       const process = await stage.process();
-      const holder = process.line();
-      await holder.hold();
+      const holder = await process.line().acquired();
       await process.line(undefined, { claimMs: shortMs }).wait();
       const { fence } = (await holder.release()).claims[0]!;
       await harness.elapse(shortMs);

@@ -38,8 +38,7 @@ export function describeGranting({ harness, stage, describe, it, itQueues, expec
 
     it('A released key is granted again at once', async () => {
       const process = stage.deafProcess();
-      const first = process.line();
-      await first.hold();
+      const first = await process.line().acquired();
       await first.release();
       await process.line().hold();
     });
@@ -50,8 +49,7 @@ export function describeGranting({ harness, stage, describe, it, itQueues, expec
       'Another owner is not granted the key, neither with nor without the queue, nor in another process',
       async () => {
         const process = stage.deafProcess();
-        const holder = process.line();
-        await holder.hold();
+        const holder = await process.line().acquired();
         expect((await process.line().try()).status).toBe('refused');
         expect((await stage.deafProcess().line().ask()).status).toBe('queued');
         expect((await stage.order()).holds).toEqual([holder.holdId]);
@@ -117,8 +115,7 @@ export function describeGranting({ harness, stage, describe, it, itQueues, expec
 
     itQueues('The owner of a claim that is not renewed yet is granted at once', async () => {
       const process = await stage.process();
-      const holder = process.line();
-      await holder.hold();
+      const holder = await process.line().acquired();
       const waiter = await process.line('owner').wait();
       await holder.release();
       const { fence } = await waiter.hold();
@@ -163,8 +160,7 @@ export function describeGranting({ harness, stage, describe, it, itQueues, expec
 
     itQueues('A repeated acquire of a claim returns the claim, and does not prolong it', async () => {
       const process = await stage.process();
-      const holder = process.line();
-      await holder.hold();
+      const holder = await process.line().acquired();
       const waiter = await process.line().wait();
       const { claims } = await holder.release();
       const grant = await waiter.hold({ leaseMs: 2 * longMs });
@@ -184,8 +180,7 @@ export function describeGranting({ harness, stage, describe, it, itQueues, expec
 
     itQueues('A repeated release hands off once: the next holder stays', async () => {
       const process = await stage.process();
-      const holder = process.line();
-      await holder.hold();
+      const holder = await process.line().acquired();
       const [first, second] = [await process.line().wait(), await process.line().wait()];
       await holder.release();
       await holder.release();

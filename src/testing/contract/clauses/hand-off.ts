@@ -18,8 +18,7 @@ export function describeHandOff({ harness, stage, describe, it, itQueues, expect
 
     itQueues('The grant of a waiter is in the reply if its own process releases, and not in the stream', async () => {
       const process = await stage.process();
-      const holder = process.line();
-      await holder.hold();
+      const holder = await process.line().acquired();
       const waiter = await process.line().wait();
       const { status, claims } = await holder.release();
       expect(status).toBe('released');
@@ -31,8 +30,7 @@ export function describeHandOff({ harness, stage, describe, it, itQueues, expect
       'The grant of a waiter is in the stream of its process if another one releases, and not in the reply',
       async () => {
         const [one, two] = [await stage.process(), await stage.process()];
-        const holder = one.line();
-        await holder.hold();
+        const holder = await one.line().acquired();
         const waiter = await two.line().wait();
         expect((await holder.release()).claims).toEqual([]);
         const [hold] = (await stage.inspect()).holds;
@@ -45,8 +43,7 @@ export function describeHandOff({ harness, stage, describe, it, itQueues, expect
 
     itQueues('The grant of a waiter is never delivered from inside the call', async () => {
       const [one, two] = [await stage.process(), await stage.process()];
-      const holder = one.line();
-      await holder.hold();
+      const holder = await one.line().acquired();
       const waiter = await two.line().wait();
       const reply = holder.release();
       expect(two.messages).toEqual([]);
@@ -65,8 +62,7 @@ export function describeHandOff({ harness, stage, describe, it, itQueues, expect
 
     itQueues('The key is handed to one waiter: the others get no message', async () => {
       const [one, two, three] = [await stage.process(), await stage.process(), await stage.process()];
-      const holder = one.line();
-      await holder.hold();
+      const holder = await one.line().acquired();
       await two.line().wait();
       await three.line().wait();
       await holder.release();
@@ -76,8 +72,7 @@ export function describeHandOff({ harness, stage, describe, it, itQueues, expect
 
     itQueues('A claim that is released unused is handed off, too', async () => {
       const process = await stage.process();
-      const holder = process.line();
-      await holder.hold();
+      const holder = await process.line().acquired();
       const [first, second] = [await process.line().wait(), await process.line().wait()];
       await holder.release();
       expect((await first.release()).claims).toMatchObject([{ holdId: second.holdId }]);
@@ -85,8 +80,7 @@ export function describeHandOff({ harness, stage, describe, it, itQueues, expect
 
     itQueues('A cancelled waiter leaves the holder alone', async () => {
       const process = await stage.process();
-      const holder = process.line();
-      await holder.hold();
+      const holder = await process.line().acquired();
       const [first, second] = [await process.line().wait(), await process.line().wait()];
       expect((await first.release()).claims).toEqual([]);
       expect(await stage.order()).toEqual({ holds: [holder.holdId], waiters: [second.holdId] });
@@ -96,8 +90,7 @@ export function describeHandOff({ harness, stage, describe, it, itQueues, expect
   describe('C14 Waiters of the owner that was just granted are granted with it', () => {
     itQueues('Waiters of one owner are granted with one fence, whatever stands between them', async () => {
       const process = await stage.process();
-      const holder = process.line();
-      await holder.hold();
+      const holder = await process.line().acquired();
       const first = await process.line('owner').wait();
       const other = await process.line().wait();
       const second = await process.line('owner').wait();
@@ -111,8 +104,7 @@ export function describeHandOff({ harness, stage, describe, it, itQueues, expect
       'Waiters of one owner are granted together, even if one of them gave up and another joined after that',
       async () => {
         const process = await stage.process();
-        const holder = process.line();
-        await holder.hold();
+        const holder = await process.line().acquired();
         const lines = [];
         for (let count = 0; count < 3; count++) lines.push(await process.line('owner').wait());
         await lines.shift()?.release();
@@ -124,8 +116,7 @@ export function describeHandOff({ harness, stage, describe, it, itQueues, expect
 
     itQueues('Waiters of one owner each get a separate claim in the stream of their process', async () => {
       const [one, two, three] = [await stage.process(), await stage.process(), await stage.process()];
-      const holder = one.line();
-      await holder.hold();
+      const holder = await one.line().acquired();
       const first = await two.line('owner', { claimMs: 5_000 }).wait();
       const second = await three.line('owner', { claimMs: 7_000 }).wait();
       await holder.release();
@@ -136,8 +127,7 @@ export function describeHandOff({ harness, stage, describe, it, itQueues, expect
 
     itQueues('The key is free for others when all holds of the owner are released', async () => {
       const process = await stage.process();
-      const holder = process.line();
-      await holder.hold();
+      const holder = await process.line().acquired();
       const mine = [await process.line('owner').wait(), await process.line('owner').wait()] as const;
       const other = await process.line().wait();
       await holder.release();
@@ -148,8 +138,7 @@ export function describeHandOff({ harness, stage, describe, it, itQueues, expect
 
     itQueues('A waiter that gave up is not granted with the others of its owner', async () => {
       const process = await stage.process();
-      const holder = process.line();
-      await holder.hold();
+      const holder = await process.line().acquired();
       const lines = [await process.line('owner').wait(), await process.line('owner').wait()] as const;
       await lines[1].release();
       await holder.release();

@@ -44,8 +44,7 @@ export function describeListing({ harness, stage, describe, it, expect }: Contra
 
     it('`list` reports of each lock what `inspect` reports', async () => {
       const process = stage.deafProcess();
-      const holder = process.line();
-      await holder.hold();
+      const holder = await process.line().acquired();
       await process.line(undefined, { priority: 3 }).wait();
       const { locks } = await stage.store.list!({ idPrefix: '', limit: 100 });
       const { nowMs: _, ...reply } = await stage.inspect();
@@ -54,8 +53,7 @@ export function describeListing({ harness, stage, describe, it, expect }: Contra
 
     it('`list` does not name a lock that was released, or whose lease has expired', async () => {
       const process = stage.deafProcess();
-      const released = process.line(undefined, { id: 'released' });
-      await released.hold();
+      const released = await process.line(undefined, { id: 'released' }).acquired();
       await released.release();
       await process.line(undefined, { id: 'over' }).hold({ leaseMs: shortMs });
       await harness.elapse(shortMs);

@@ -13,8 +13,7 @@ function describeLapsed({ harness, stage, describe, itQueues, expect }: Contract
       'A process that let a claim lapse is skipped with its other waiters until it polls, and keeps their places',
       async () => {
         const [one, two] = [await stage.process(), await stage.process()];
-        const holder = one.line();
-        await holder.hold();
+        const holder = await one.line().acquired();
         await two.line(undefined, { claimMs: shortMs }).wait();
         const second = await two.line().wait();
         const [next, last] = [await one.line().wait(), await one.line().wait()];
@@ -30,8 +29,7 @@ function describeLapsed({ harness, stage, describe, itQueues, expect }: Contract
 
     itQueues('A process that let a claim lapse is skipped at each hand-off until it polls', async () => {
       const [one, two] = [await stage.process(), await stage.process()];
-      const holder = one.line();
-      await holder.hold();
+      const holder = await one.line().acquired();
       await two.line(undefined, { claimMs: shortMs }).wait();
       const behind = await two.line().wait();
       const [next, last] = [await one.line().wait(), await one.line().wait()];
@@ -46,8 +44,7 @@ function describeLapsed({ harness, stage, describe, itQueues, expect }: Contract
       'A process that let a claim lapse is no longer skipped after it asked for another hold, although others of its owner still hold',
       async () => {
         const [one, two] = [await stage.process(), await stage.process()];
-        const holder = one.line();
-        await holder.hold();
+        const holder = await one.line().acquired();
         const other = await one.line('shared').wait();
         await two.line('shared', { claimMs: shortMs }).wait();
         const second = await two.line().wait();
@@ -64,8 +61,7 @@ function describeLapsed({ harness, stage, describe, itQueues, expect }: Contract
       'A process that let a claim lapse is no longer skipped after it polled, although others of its owner still hold',
       async () => {
         const [one, two] = [await stage.process(), await stage.process()];
-        const holder = one.line();
-        await holder.hold();
+        const holder = await one.line().acquired();
         const other = await one.line('shared').wait();
         await two.line('shared', { claimMs: shortMs }).wait();
         const second = await two.line().wait();
@@ -80,8 +76,7 @@ function describeLapsed({ harness, stage, describe, itQueues, expect }: Contract
 
     itQueues('A process whose lease ended has let no claim lapse: it has its turn', async () => {
       const [one, two] = [await stage.process(), await stage.process()];
-      const holder = two.line('owner');
-      await holder.hold();
+      const holder = await two.line('owner').acquired();
       const next = await two.line().wait();
       const last = await one.line().wait();
       await two.line('owner').hold({ leaseMs: shortMs });
@@ -95,8 +90,7 @@ function describeLapsed({ harness, stage, describe, itQueues, expect }: Contract
       'A process that let a claim lapse costs those behind it one claim, not one for each of its waiters',
       async () => {
         const [one, two] = [await stage.process(), await stage.process()];
-        const holder = one.line();
-        await holder.hold();
+        const holder = await one.line().acquired();
         for (let count = 0; count < 5; count++) await two.line(undefined, { claimMs: shortMs }).wait();
         const next = await one.line().wait();
         await holder.release();
@@ -107,8 +101,7 @@ function describeLapsed({ harness, stage, describe, itQueues, expect }: Contract
 
     itQueues('A process that let a claim lapse is not skipped by its own call', async () => {
       const [one, two] = [await stage.process(), await stage.process()];
-      const holder = one.line();
-      await holder.hold();
+      const holder = await one.line().acquired();
       const first = await two.line(undefined, { claimMs: shortMs }).wait();
       const second = await two.line().wait();
       await holder.release();
@@ -125,8 +118,7 @@ function describeSilent({ harness, stage, describe, itQueues, expect }: Contract
       async () => {
         const process = await stage.process();
         const gone = await stage.process();
-        const holder = process.line();
-        await holder.hold();
+        const holder = await process.line().acquired();
         for (let count = 0; count < 3; count++) await gone.line().wait({ livenessMs: shortMs });
         const next = await process.line().wait();
         await harness.elapse(goneMs);
@@ -137,8 +129,7 @@ function describeSilent({ harness, stage, describe, itQueues, expect }: Contract
     );
 
     itQueues('A process that has not polled loses its entry if nobody else waits, too', async () => {
-      const holder = stage.deafProcess().line();
-      await holder.hold();
+      const holder = await stage.deafProcess().line().acquired();
       const gone = await stage.process();
       await gone.line().wait({ livenessMs: shortMs });
       await harness.elapse(goneMs);
@@ -149,8 +140,7 @@ function describeSilent({ harness, stage, describe, itQueues, expect }: Contract
 
     itQueues('A process that returns is queued again at the tail', async () => {
       const process = await stage.process();
-      const holder = process.line();
-      await holder.hold();
+      const holder = await process.line().acquired();
       const gone = await (await stage.process()).line().wait({ livenessMs: shortMs });
       const [next, last] = [await process.line().wait(), await process.line().wait()];
       await harness.elapse(goneMs);
@@ -162,8 +152,7 @@ function describeSilent({ harness, stage, describe, itQueues, expect }: Contract
     itQueues('A process stays live with everything that it waits for by one poll', async () => {
       const process = await stage.process();
       const other = await stage.process();
-      const holder = process.line();
-      await holder.hold();
+      const holder = await process.line().acquired();
       const first = await process.line().wait();
       const lines = [await other.line().wait({ livenessMs: 1 }), await other.line().wait({ livenessMs: 1 })] as const;
       await lines[1].ask();
@@ -176,8 +165,7 @@ function describeSilent({ harness, stage, describe, itQueues, expect }: Contract
     itQueues('A later poll never makes a process live for less long', async () => {
       const process = await stage.process();
       const other = await stage.process();
-      const holder = process.line();
-      await holder.hold();
+      const holder = await process.line().acquired();
       const waiter = await other.line().wait();
       await waiter.ask({ livenessMs: 1 });
       await harness.elapse(goneMs);

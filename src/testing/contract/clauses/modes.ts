@@ -50,8 +50,7 @@ function describeSharing({ harness, stage, describe, it, expect }: Contract): vo
 
     it('Readers in a row are granted together, and those behind the next writer are not', async () => {
       const process = await stage.process();
-      const holder = process.line();
-      await holder.hold();
+      const holder = await process.line().acquired();
       const row = [process.reader(), process.reader(), process.reader()];
       const writer = process.line();
       const late = process.reader();
@@ -67,8 +66,7 @@ function describeSharing({ harness, stage, describe, it, expect }: Contract): vo
 
     it('Grants to readers reach the streams of their processes', async () => {
       const [one, two] = [await stage.process(), await stage.process()];
-      const holder = stage.deafProcess().line();
-      await holder.hold();
+      const holder = await stage.deafProcess().line().acquired();
       const lines = [await one.reader().wait(), await two.reader().wait()] as const;
       await holder.release();
       const grants = [await one.granted(lines[0]), await two.granted(lines[1])] as const;
@@ -79,8 +77,7 @@ function describeSharing({ harness, stage, describe, it, expect }: Contract): vo
 
     it('The readers behind a writer that gives up are granted alongside the holders', async () => {
       const process = await stage.process();
-      const holder = process.reader();
-      await holder.hold();
+      const holder = await process.reader().acquired();
       const writer = await process.line().wait();
       const readers = [await process.reader().wait(), await process.reader().wait()];
       expect((await writer.release()).status).toBe('cancelled');
@@ -90,11 +87,9 @@ function describeSharing({ harness, stage, describe, it, expect }: Contract): vo
     it('A reader is granted alongside the holders if only an unreachable process waits', async () => {
       if (harness.lacks?.includes('reachability')) return;
       const process = await stage.process();
-      const holder = process.reader();
-      await holder.hold();
+      const holder = await process.reader().acquired();
       const dead = await stage.deafProcess().line().wait();
-      const reader = process.reader();
-      await reader.hold();
+      const reader = await process.reader().acquired();
       expect(await stage.order()).toEqual({ holds: holdIds([holder, reader]), waiters: [dead.holdId] });
     });
 

@@ -29,8 +29,7 @@ function describeAdmission({ harness, stage, describe, it, expect }: Contract): 
     it('A nested hold excludes the siblings of its owner also when an ancestor holds beneath it', async () => {
       const process = stage.deafProcess();
       await process.line('T').hold();
-      const one = process.line('T/1');
-      await one.hold();
+      const one = await process.line('T/1').acquired();
       for (const owner of ['T/2', 'T']) expect(await process.line(owner).status({ queue: false })).toBe('refused');
       await one.release();
       expect(await process.line('T/2').status({ queue: false })).toBe('granted');
@@ -38,8 +37,7 @@ function describeAdmission({ harness, stage, describe, it, expect }: Contract): 
 
     it('A nested hold outlives its ancestor’s, and then excludes everybody outside of its branch', async () => {
       const process = stage.deafProcess();
-      const root = process.line('T');
-      await root.hold();
+      const root = await process.line('T').acquired();
       await process.line('T/1').hold();
       await root.release();
       for (const owner of ['T', 'T/2', 'U']) expect(await process.line(owner).status({ queue: false })).toBe('refused');
@@ -68,10 +66,8 @@ function describeNestedQueue({ stage, describe, itQueues: it, expect }: Contract
   describe('C6 A waiter that is nested in a holder stands before strangers', () => {
     it('A branch that waits for a sibling is granted before a stranger that was queued first', async () => {
       const process = await stage.process();
-      const root = process.line('T');
-      await root.hold();
-      const one = process.line('T/1');
-      await one.hold();
+      const root = await process.line('T').acquired();
+      const one = await process.line('T/1').acquired();
       const stranger = await process.line('U').wait();
       const two = process.line('T/2');
       expect(await two.ask()).toMatchObject({ status: 'queued', position: 0 });
@@ -136,8 +132,7 @@ function describeNestedQueue({ stage, describe, itQueues: it, expect }: Contract
   describe('C14 Waiters that are nested in the owner that was just granted are granted with it', () => {
     it('A nested waiter that was queued before its ancestor is granted with it, ahead of a stranger between them', async () => {
       const process = await stage.process();
-      const holder = process.line('V');
-      await holder.hold();
+      const holder = await process.line('V').acquired();
       const root = await process.line('T', { priority: 100 }).wait();
       const stranger = await process.line('U').wait();
       const child = await process.line('T/1').wait();
@@ -148,8 +143,7 @@ function describeNestedQueue({ stage, describe, itQueues: it, expect }: Contract
 
     it('Of siblings that wait, one is granted with their ancestor, and the others stand before strangers', async () => {
       const process = await stage.process();
-      const holder = process.line('V');
-      await holder.hold();
+      const holder = await process.line('V').acquired();
       const root = await process.line('T').wait();
       const stranger = await process.line('U').wait();
       const [one, two] = [await process.line('T/1').wait(), await process.line('T/2').wait()];
@@ -210,8 +204,7 @@ function describeNestedReaders({ stage, describe, it, itQueues, expect }: Contra
     itQueues('A branch that asks to write while a sibling writes waits for it', async () => {
       const process = await stage.process();
       await process.reader('T').hold();
-      const one = process.line('T/1');
-      await one.hold();
+      const one = await process.line('T/1').acquired();
       const two = await process.line('T/2').wait();
       await one.release();
       expect((await stage.order()).holds).toContain(two.holdId);

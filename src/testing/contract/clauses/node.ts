@@ -39,8 +39,7 @@ export function describeNode({ harness, stage, describe, it, expect }: Contract)
       it(`The next owner has a greater fence if the hold is ${end}`, async () => {
         const minFence = await far();
         const process = stage.deafProcess();
-        const line = process.line();
-        await line.hold({ minFence, leaseMs: shortMs });
+        const line = await process.line().acquired({ minFence, leaseMs: shortMs });
         if (end === 'released') await line.release();
         else await harness.elapse(shortMs);
         expect((await process.line().hold()).fence).toBeGreaterThan(minFence);
@@ -116,8 +115,7 @@ export function describeNode({ harness, stage, describe, it, expect }: Contract)
     it('An announced release also sends a message for a hold id whose acquire got a reply, the first and later ones', async () => {
       const process = await stage.process({ freed: true });
       for (let turn = 0; turn < 3; turn++) {
-        const line = process.line();
-        await line.hold();
+        const line = await process.line().acquired();
         await announced(line);
       }
       expect(freed(await process.heard())).toHaveLength(3);
@@ -125,8 +123,7 @@ export function describeNode({ harness, stage, describe, it, expect }: Contract)
 
     it('An announced release sends no message if the next waiter is granted', async () => {
       const process = await stage.process({ freed: true });
-      const line = process.line();
-      await line.hold();
+      const line = await process.line().acquired();
       await process.line().wait();
       await announced(line);
       expect(freed(await process.heard())).toEqual([]);
@@ -135,8 +132,7 @@ export function describeNode({ harness, stage, describe, it, expect }: Contract)
     it('A release sends no message if nothing was held, or if it was not announced', async () => {
       const process = await stage.process({ freed: true });
       await announced(process.line());
-      const line = process.line();
-      await line.hold();
+      const line = await process.line().acquired();
       await line.release();
       expect(await process.heard()).toEqual([]);
     });
@@ -144,8 +140,7 @@ export function describeNode({ harness, stage, describe, it, expect }: Contract)
     it('An announced release sends no message to a process that has unsubscribed', async () => {
       const [gone, process] = [await stage.process({ freed: true }), await stage.process({ freed: true })];
       await gone.leave();
-      const line = process.line();
-      await line.hold();
+      const line = await process.line().acquired();
       await announced(line);
       expect(freed(await process.heard())).toHaveLength(1);
       await process.leave();

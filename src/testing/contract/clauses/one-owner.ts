@@ -30,8 +30,7 @@ function describeBothModes({ harness, stage, describe, it, expect }: Contract): 
       await one.hold();
       await two.hold();
       const waiter = await process.line().wait();
-      const writer = process.line('owner');
-      await writer.hold();
+      const writer = await process.line('owner').acquired();
       const { holds, waiters } = await stage.order();
       expect([holds.sort(), waiters]).toEqual([holdIds([one, two, writer]).sort(), [waiter.holdId]]);
       expect(await process.reader().status({ queue: false })).toBe('refused');
@@ -58,8 +57,7 @@ function describeBothModes({ harness, stage, describe, it, expect }: Contract): 
 
     it('An owner’s waiting reader and waiting writer are granted together', async () => {
       const process = await stage.process();
-      const holder = process.line();
-      await holder.hold();
+      const holder = await process.line().acquired();
       const reader = await process.reader('owner').wait();
       const other = await process.reader().wait();
       const writer = await process.line('owner').wait();
@@ -69,8 +67,7 @@ function describeBothModes({ harness, stage, describe, it, expect }: Contract): 
 
     it('A waiting reader is granted alongside other readers, and the owner’s waiting writer is not', async () => {
       const process = await stage.process();
-      const other = process.reader();
-      await other.hold();
+      const other = await process.reader().acquired();
       const before = await process.line().wait();
       const reader = await process.reader('owner').wait();
       const writer = await process.line('owner').wait();
@@ -101,8 +98,7 @@ function describeBothModes({ harness, stage, describe, it, expect }: Contract): 
       const { process, holder, begin } = await stage.shortTurn();
       const next = await process.reader().wait();
       await begin();
-      const reader = process.reader(holder.request.owner);
-      await reader.hold();
+      const reader = await process.reader(holder.request.owner).acquired();
       await harness.elapse(shortMs);
       expect(await next.status()).toBe('granted');
       expect((await stage.order()).holds.sort()).toEqual(holdIds([reader, next]).sort());
@@ -233,8 +229,7 @@ function describeOtherHolds({ stage, harness, describe, it, itQueues, expect }: 
 
       itQueues('Readers of one owner that are granted together do not count each other as equals', async () => {
         const [one, two] = [await stage.process(), await stage.process()];
-        const holder = stage.deafProcess().line();
-        await holder.hold();
+        const holder = await stage.deafProcess().line().acquired();
         const told = [await one.reader('owner').wait(), await one.reader('owner').wait()];
         const named = [await two.reader('owner').wait(), await two.reader('owner').wait()];
         await holder.release();
@@ -248,8 +243,7 @@ function describeOtherHolds({ stage, harness, describe, it, itQueues, expect }: 
 
     itQueues('Waiters of one owner that are granted together are counted for each other in the stream', async () => {
       const [one, two] = [await stage.process(), await stage.process()];
-      const holder = stage.deafProcess().line();
-      await holder.hold();
+      const holder = await stage.deafProcess().line().acquired();
       const [first, second] = [await one.line('owner').wait(), await two.line('owner').wait()];
       await holder.release();
       for (const grant of [await one.granted(first), await two.granted(second)])
@@ -258,8 +252,7 @@ function describeOtherHolds({ stage, harness, describe, it, itQueues, expect }: 
 
     itQueues('Waiters of one owner that are granted together are counted for each other in the reply', async () => {
       const process = await stage.process();
-      const holder = process.line();
-      await holder.hold();
+      const holder = await process.line().acquired();
       const waiters = [await process.line('owner').wait(), await process.line('owner').wait()];
       const named = holdIds(waiters).map((holdId) => ({ holdId, ...beside(1, 1).grant }));
       expect((await holder.release()).claims).toMatchObject(named);
@@ -271,8 +264,7 @@ function describeOtherHolds({ stage, harness, describe, it, itQueues, expect }: 
       'The grant of a waiter counts the ancestor that is granted with it, and the ancestor’s grant counts nobody',
       async () => {
         const [one, two] = [await stage.process(), await stage.process()];
-        const holder = stage.deafProcess().line();
-        await holder.hold();
+        const holder = await stage.deafProcess().line().acquired();
         const [outer, inner] = [await one.line('T').wait(), await two.line('T/1').wait()];
         await holder.release();
         expect({ grant: await one.granted(outer) }).toMatchObject(beside(0, 0));

@@ -6,8 +6,7 @@ export function describePolling({ harness, stage, describe, itQueues, expect }: 
   describe('C8 An acquire is also the poll', () => {
     itQueues('A poll finds a grant whose message was lost', async () => {
       const [one, two] = [await stage.process(), await stage.process()];
-      const holder = one.line();
-      await holder.hold();
+      const holder = await one.line().acquired();
       const waiter = await two.line().wait();
       await holder.release();
       const sent = await two.granted(waiter);
@@ -48,8 +47,7 @@ export function describePolling({ harness, stage, describe, itQueues, expect }: 
 
     itQueues('A claim that lapsed is queued anew, at the tail', async () => {
       const process = await stage.process();
-      const holder = process.line();
-      await holder.hold();
+      const holder = await process.line().acquired();
       const late = await process.line(undefined, { claimMs: shortMs }).wait();
       const next = await process.line().wait();
       await holder.release();
@@ -60,8 +58,7 @@ export function describePolling({ harness, stage, describe, itQueues, expect }: 
 
     itQueues('A poll names the other claims that the process has open', async () => {
       const [one, two] = [await stage.process(), await stage.process()];
-      const holder = one.line();
-      await holder.hold();
+      const holder = await one.line().acquired();
       const mine = [await two.line('owner').wait(), await two.line('owner').wait()] as const;
       const queued = await two.line().wait();
       const foreign = await one.line().wait();
@@ -90,8 +87,7 @@ export function describePolling({ harness, stage, describe, itQueues, expect }: 
 
     itQueues('A claim that was renewed is not named any more', async () => {
       const process = await stage.process();
-      const holder = process.line();
-      await holder.hold();
+      const holder = await process.line().acquired();
       const waiter = await process.line().wait();
       const { claims } = await holder.release();
       await waiter.renew(claims[0]!.fence);
@@ -100,8 +96,7 @@ export function describePolling({ harness, stage, describe, itQueues, expect }: 
 
     itQueues('A claim that lapsed is not named any more', async () => {
       const process = await stage.process();
-      const holder = process.line();
-      await holder.hold();
+      const holder = await process.line().acquired();
       await process.line('owner', { claimMs: shortMs }).wait();
       const stays = await process.line('owner').wait();
       await holder.release();

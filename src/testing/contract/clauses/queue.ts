@@ -61,8 +61,7 @@ export function describeQueue({ harness, stage, describe, it, itQueues, expect }
     itQueues('Waiters of several processes are served first in, first out, one release at a time', async () => {
       const [one, two] = [await stage.process(), await stage.process()];
       const lines = [one, two, two, one, two].map((process) => process.line());
-      const holder = one.line();
-      await holder.hold();
+      const holder = await one.line().acquired();
       await queueOf(lines);
       let last = holder;
       for (const line of lines) {
@@ -76,8 +75,7 @@ export function describeQueue({ harness, stage, describe, it, itQueues, expect }
 
     itQueues('Calls that were sent together are served in the order in which they were sent', async () => {
       const process = await stage.process();
-      const holder = process.line();
-      await holder.hold();
+      await process.line().hold();
       const lines = Array.from({ length: 30 }, () => process.line());
       await Promise.all(lines.map((line) => line.ask()));
       expect((await stage.order()).waiters).toEqual(lines.map(({ holdId }) => holdId));
@@ -85,8 +83,7 @@ export function describeQueue({ harness, stage, describe, it, itQueues, expect }
 
     itQueues('Polling does not change the order', async () => {
       const process = await stage.process();
-      const holder = process.line();
-      await holder.hold();
+      const holder = await process.line().acquired();
       const lines = [process.line(), process.line(), process.line()] as const;
       await queueOf(lines);
       await lines[2].ask();
@@ -97,8 +94,7 @@ export function describeQueue({ harness, stage, describe, it, itQueues, expect }
 
     itQueues('The order stays if a waiter in the middle gives up', async () => {
       const process = await stage.process();
-      const holder = process.line();
-      await holder.hold();
+      const holder = await process.line().acquired();
       const lines = [process.line(), process.line(), process.line()] as const;
       await queueOf(lines);
       expect((await lines[0].release()).status).toBe('cancelled');
@@ -135,8 +131,7 @@ export function describeQueue({ harness, stage, describe, it, itQueues, expect }
       'The reply to an acquire has the number of waiters ahead when it is queued, whenever it polls, and when it is refused',
       async () => {
         const process = stage.deafProcess();
-        const holder = process.line('holder');
-        await holder.hold();
+        await process.line('holder').hold();
         const lines = [process.line(), process.line(), process.line()] as const;
         for (const [position, line] of lines.entries())
           expect(await line.ask()).toMatchObject({ status: 'queued', position });
@@ -217,8 +212,7 @@ export function describePriority({ harness, stage, describe, it, expect }: Contr
   describe('C6 With priorities', () => {
     it('The higher priority is first, and within one priority the earlier arrival', async () => {
       const process = await stage.process();
-      const holder = process.line();
-      await holder.hold();
+      const holder = await process.line().acquired();
       const priorities = [0, 100, -100, 1, 0, 1, -100, 100];
       const lines = priorities.map((priority) => process.line(undefined, { priority }));
       for (const line of lines) await line.wait();
@@ -247,8 +241,7 @@ export function describePriority({ harness, stage, describe, it, expect }: Contr
 
     it('The highest priority does not enter before the holder, and can be cancelled as any other', async () => {
       const process = await stage.process();
-      const holder = process.line();
-      await holder.hold();
+      const holder = await process.line().acquired();
       const waiter = await process.line().wait();
       const high = await process.line(undefined, { priority: 100 }).wait();
       expect(await stage.order()).toEqual({ holds: [holder.holdId], waiters: [high.holdId, waiter.holdId] });
@@ -279,8 +272,7 @@ export function describePriority({ harness, stage, describe, it, expect }: Contr
 
     it('A high priority that arrives when the key is free and others wait does not overtake the queue by arriving', async () => {
       const process = await stage.process();
-      const holder = process.line();
-      await holder.hold();
+      const holder = await process.line().acquired();
       const waiter = await process.line().wait();
       await holder.release();
       expect(await process.line(undefined, { priority: 100 }).status({ queue: false })).toBe('refused');

@@ -11,8 +11,7 @@ function describeUnreachable({ harness, stage, describe, itQueues, expect }: Con
   describe('C12 A process that is unreachable', () => {
     itQueues('A process that is unreachable is skipped; the next live waiter is granted', async () => {
       const process = await stage.process();
-      const holder = process.line();
-      await holder.hold();
+      const holder = await process.line().acquired();
       const dead = await stage.deafProcess().line().wait();
       const next = await process.line().wait();
       await holder.release();
@@ -21,8 +20,7 @@ function describeUnreachable({ harness, stage, describe, itQueues, expect }: Con
 
     itQueues('A process that is unreachable is skipped with all its waiters at once', async () => {
       const process = await stage.process();
-      const holder = process.line();
-      await holder.hold();
+      const holder = await process.line().acquired();
       const dead = stage.deafProcess();
       const lines = [await dead.line().wait(), await dead.line().wait()] as const;
       const next = await process.line().wait();
@@ -127,8 +125,7 @@ function describeUnreachable({ harness, stage, describe, itQueues, expect }: Con
 
     itQueues('A process that is unreachable has its turn once it polled after a claim that it let lapse', async () => {
       const [one, two] = [await stage.process(), await stage.process()];
-      const holder = one.line();
-      await holder.hold();
+      const holder = await one.line().acquired();
       const other = await one.line('shared').wait();
       await two.line('shared', { claimMs: shortMs }).wait();
       const waiter = await two.line().wait();
@@ -145,8 +142,7 @@ function describeUnreachable({ harness, stage, describe, itQueues, expect }: Con
       'A process that is unreachable is skipped again if it was granted in between, by its own poll',
       async () => {
         const process = await stage.process();
-        const holder = process.line();
-        await holder.hold();
+        const holder = await process.line().acquired();
         const deaf = stage.deafProcess();
         const first = await deaf.line().wait();
         await process.line(undefined, { claimMs: shortMs }).wait();
@@ -183,16 +179,14 @@ function describeUnreachable({ harness, stage, describe, itQueues, expect }: Con
 
     itQueues('A process that is unreachable is granted by its own calls all the same', async () => {
       const deaf = stage.deafProcess();
-      const holder = deaf.line();
-      await holder.hold();
+      const holder = await deaf.line().acquired();
       const waiter = await deaf.line().wait();
       expect((await holder.release()).claims).toMatchObject([{ holdId: waiter.holdId }]);
     });
 
     itQueues('A process that is unreachable leaves the key free for a newcomer if nobody else waits', async () => {
       const process = await stage.process();
-      const holder = process.line();
-      await holder.hold();
+      const holder = await process.line().acquired();
       const dead = await stage.deafProcess().line().wait();
       await holder.release();
       const newcomer = process.line();
@@ -209,8 +203,7 @@ function describeWithoutReachability({ harness, stage, describe, itQueues, expec
       'If the store does not know that a process is unreachable, it grants to it in its turn, and the process finds the grant when it polls',
       async () => {
         const process = await stage.process();
-        const holder = process.line();
-        await holder.hold();
+        const holder = await process.line().acquired();
         const deaf = await stage.deafProcess().line().wait();
         const next = await process.line().wait();
         await holder.release();

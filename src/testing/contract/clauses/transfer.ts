@@ -67,8 +67,7 @@ export function describeTransfer({ harness, stage, describe, it, itQueues, expec
     it('of what is not held, or not any more, is lost, and makes nothing', async () => {
       const process = stage.deafProcess();
       expect(await process.line().transfer(process.line())).toEqual({ status: 'lost' });
-      const line = process.line();
-      await line.hold({ leaseMs: shortMs });
+      const line = await process.line().acquired({ leaseMs: shortMs });
       await harness.elapse(shortMs);
       expect(await line.transfer(process.line())).toEqual({ status: 'lost' });
       expect(await stage.order()).toEqual({ holds: [], waiters: [] });
@@ -111,8 +110,7 @@ export function describeTransfer({ harness, stage, describe, it, itQueues, expec
       'Waiters of the new owner and of its descendants are granted with it, and a stranger waits on',
       async () => {
         const process = await stage.process();
-        const from = stage.deafProcess().line();
-        await from.hold();
+        const from = await stage.deafProcess().line().acquired();
         const stranger = await process.line().wait();
         const same = await process.line('T').wait();
         const below = await process.line('T/1').wait();

@@ -50,8 +50,7 @@ export function describePermits({ harness, stage, describe, it, itQueues, expect
       const long = process.permit(2);
       const { fence } = await long.hold();
       await harness.elapse(shortMs);
-      const next = process.permit(2);
-      await next.hold();
+      const next = await process.permit(2).acquired();
       expect(await long.renew(fence)).toMatchObject({ status: 'renewed' });
       expect(await process.permit(2).status({ queue: false })).toBe('refused');
       expect((await stage.order()).holds.sort()).toEqual(holdIds([long, next]).sort());

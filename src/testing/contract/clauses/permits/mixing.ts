@@ -18,8 +18,7 @@ export function describeMixing({ stage, describe, it, expect }: Contract): void 
 
     it('A writer has the key alone, and readers count as owners alongside permits', async () => {
       const process = stage.deafProcess();
-      const writer = process.line();
-      await writer.hold();
+      const writer = await process.line().acquired();
       for (const line of [process.permit(2), process.reader()])
         expect(await line.status({ queue: false })).toBe('refused');
       await writer.release();

@@ -67,8 +67,7 @@ export function describePermitQueue({ harness, stage, describe, itQueues: it, ex
     it('A permit whose lease has expired passes to the next waiter at its poll', async () => {
       const process = await stage.process();
       await process.permit(2).hold();
-      const short = process.permit(2);
-      await short.hold({ leaseMs: shortMs });
+      await process.permit(2).hold({ leaseMs: shortMs });
       const waiter = process.permit(2);
       // It may have expired.
       await waiter.ask();
