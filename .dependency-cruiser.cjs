@@ -62,7 +62,7 @@ const faces = {
   'core/wait': ['local-queue', 'observer', 'pending-acquires', 'task'],
   'core/deadlock': ['deadlock'],
   'core/runtime': ['inspect', 'locks', 'runtime'],
-  'core/lock': ['acquire', 'batch', 'hold', 'lock', 'locked'],
+  'core/lock': ['acquire', 'batch', 'batch-hold', 'hold', 'lock', 'locked'],
   'stores/cas': ['adapter', 'cas-store', 'postgres-cas', 'redis-cas'],
   'stores/mysql': ['mysql-cas', 'pool'],
   'stores/postgres': ['postgres-store', 'pool', 'statements'],

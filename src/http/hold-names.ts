@@ -21,7 +21,10 @@ export type ShownHolds = {
 };
 
 interface Holds {
-  /** The newest hold that a guard acquired for this request. */
+  /**
+   * The hold of this request's newest guard. If that has several keys, it is one hold for all of them, as that of
+   * `lock.acquireAll`: its `fence` and `detach` throw, since each key has its own in `locks`.
+   */
   lock?: Hold;
   /** All holds that guards acquired for this request, by key. */
   locks?: ReadonlyMap<string, Hold>;

@@ -1,5 +1,7 @@
 import { IncomingMessage } from 'node:http';
 import { warnOnce } from '../core/base/process-state.ts';
+import { ScopedBatch } from '../core/lock/batch-hold.ts';
+import type { ScopedHold } from '../core/lock/hold.ts';
 import type { Hold } from '../core/model/types.ts';
 import { frameworkPrototype } from './framework-prototype.ts';
 import { type TracedRequest, tracedRequest } from './traced-request.ts';
@@ -21,10 +23,10 @@ interface Place {
  * Shows a guard's holds at `req.lock` and `req.locks`, by accessors on Express's own request prototype. If there is no such
  * prototype, or other code has put properties with these names over it, they become properties of the request itself.
  */
-export function exposeOnRequest(req: IncomingMessage, holds: readonly Hold[]): void {
+export function exposeOnRequest(req: IncomingMessage, holds: readonly ScopedHold[]): void {
   const shared = share(req);
   const traced = tracedOf(req);
-  traced.newestHold = holds.at(-1);
+  traced.newestHold = asOne(holds);
   if (shared === undefined || isHidden(req, shared, traced.holdNames)) exposeHolds(req, holds, propertiesOf(req));
 }
 
@@ -89,14 +91,14 @@ function tracedOf(req: IncomingMessage): TracedRequest {
 }
 
 /**
- * Puts a guard's holds where handlers look for them: the newest hold, and all holds by key. If a guard let the request in
+ * Puts a guard's holds where handlers look for them: the newest guard's hold, and all holds by key. If a guard let the request in
  * without a hold, there is no newest one: a hold of an earlier guard must not be mistaken for it. A value of the application
  * stays, with a warning.
  */
-export function exposeHolds(req: IncomingMessage, holds: readonly Hold[], place: Place): void {
+export function exposeHolds(req: IncomingMessage, holds: readonly ScopedHold[], place: Place): void {
   const names = tracedOf(req).holdNames;
   const [newest, all] = names.map((name) => place.get(name));
-  const hold = holds.at(-1);
+  const hold = asOne(holds);
   if (hold === undefined) {
     if (isOurs(newest)) place.set(names[0], undefined);
     return;
@@ -104,6 +106,16 @@ export function exposeHolds(req: IncomingMessage, holds: readonly Hold[], place:
   const known = isOurs(all) ? [...(all as ReadonlyMap<string, Hold>)] : [];
   show(place, names, 0, hold);
   show(place, names, 1, new Map([...known, ...holds.map((held) => [held.key, held] as const)]));
+}
+
+/** What a guard acquired, as one hold: `waitUntil` and `release` are meant for all of its keys. */
+function asOne(holds: readonly ScopedHold[]): Hold | undefined {
+  return holds.length > 1
+    ? new ScopedBatch(
+        holds.map((hold) => hold.grant.name),
+        holds,
+      )
+    : holds[0];
 }
 
 function show(place: Place, names: readonly [string, string], which: 0 | 1, value: object): void {

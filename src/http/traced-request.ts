@@ -38,7 +38,7 @@ export interface TraceContextOptions extends TraceOptions {
 export class TracedRequest implements ResponseEvents {
   readonly scope: Scope;
   readonly watch: ResponseWatch;
-  /** The hold of the guard that let the request in last; undefined if that guard had none. */
+  /** The hold of the guard that let the request in last, one for all of its keys; undefined if that guard had none. */
   newestHold: Hold | undefined;
   /** The request's properties for the newest hold and for all of them. */
   readonly holdNames: readonly [newest: string, all: string];

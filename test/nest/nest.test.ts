@@ -113,7 +113,7 @@ describe.each<readonly [string, () => AbstractHttpAdapter]>([
       headers: { 'Content-Type': 'application/json', 'X-Trace-Id': 'mine' },
     });
     expect([response.status, response.headers.get('x-trace-id')]).toEqual([201, 'mine']);
-    expect(await response.json()).toEqual({ newest: 'north', all: ['42', 'north'], owner: 'mine' });
+    expect(await response.json()).toEqual({ newest: '42, north', all: ['42', 'north'], owner: 'mine' });
   });
 
   it('A guard on a controller is for all of its routes, and runs before those of the routes', async () => {

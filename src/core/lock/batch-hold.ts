@@ -2,13 +2,14 @@ import { onAbort } from '../base/abort-signals.ts';
 import { inspectAsJson } from '../base/shown.ts';
 import { hasCode } from '../model/errors/by-code.ts';
 import { LockLostError, LockStoreError } from '../model/errors/failures.ts';
+import { LockConfigError } from '../model/errors/mistakes.ts';
 import type { LockName } from '../model/key.ts';
-import type { BatchHold } from '../model/types.ts';
+import type { BatchHold, Hold } from '../model/types.ts';
 import { checkValue, promised } from '../model/validate.ts';
 import type { ScopedHold } from './hold.ts';
 
-/** Several holds of one scope, as one. Its methods work when destructured. */
-export class ScopedBatch implements BatchHold {
+/** Several holds of one scope, as one: also the hold of a request whose guard has several keys. Its methods work when destructured. */
+export class ScopedBatch implements BatchHold, Hold {
   readonly holds: ReadonlyMap<string, ScopedHold>;
   readonly #inOrder: readonly ScopedHold[];
   #signal: AbortSignal | undefined;
@@ -24,6 +25,28 @@ export class ScopedBatch implements BatchHold {
 
   get key(): string {
     return [...this.holds.keys()].join(', ');
+  }
+
+  get traceId(): string {
+    return this.#newest.traceId;
+  }
+
+  get branch(): string {
+    return this.#newest.branch;
+  }
+
+  /** That of one key would be wrong for the data of the others. */
+  get fence(): number {
+    throw severalKeys('fence', this.#inOrder.length);
+  }
+
+  readonly detach = async (): Promise<string> => {
+    throw severalKeys('detach', this.#inOrder.length);
+  };
+
+  /** A batch has one at least. */
+  get #newest(): ScopedHold {
+    return this.#inOrder.at(-1) as ScopedHold;
   }
 
   /** The order of their releases: the last acquired first. */
@@ -131,6 +154,12 @@ export function worstOf(errors: readonly unknown[]): unknown {
   if (!hasCode(worst, 'ERR_LOCK_STORE')) return worst;
   const { key, category, outcome, retryable } = worst;
   return atSameCall(worst, new LockStoreError(worst.message, { key, category, outcome, isHeld: !retryable, cause }));
+}
+
+function severalKeys(member: string, count: number): LockConfigError {
+  return new LockConfigError(
+    `Expected \`${member}\` of a hold on one key, got a hold on ${count} keys: ask for that of each key, as in \`req.locks.get(key)\` or \`hold.holds.get(key)\``,
+  );
 }
 
 /** The stack of an error shows the application's call. */

@@ -1,3 +1,4 @@
+import type { Hold, LockError } from 'reenlock';
 import { systemClock } from '../../../src/core/base/clock.ts';
 import { type Gate, gate } from '../../support/gate.ts';
 import { describeStyles, type Framework, type GuardOptions } from '../../support/http/frameworks.ts';
@@ -32,6 +33,20 @@ describeStyles('A guard with a list of keys', (framework) => {
     stage.expectOrder('all answered', 'closed all', 'released all a');
   });
 
+  it("The request's hold is one for all keys of its guard: work that it keeps them for has every one", async () => {
+    const { stage, go } = await serving(framework);
+    await stage.get('/later', 'later');
+    await stage.get('/nowhere');
+    expect(await Promise.all(['a', 'b', 'c'].map((key) => stage.holder(key)))).toEqual(['later', 'later', 'later']);
+    go.open();
+    await stage.free('a', 'b', 'c');
+  });
+
+  it("The request's hold on several keys is lost with any of them, and has no fence, which would be that of one key", async () => {
+    const { stage } = await serving(framework);
+    expect((await stage.get('/lost')).body).toEqual([false, 'ERR_LOCK_LOST', 'ERR_LOCK_CONFIG', 'ERR_LOCK_CONFIG']);
+  });
+
   it('failOpen never lets a request in for a store error on a key behind one that is taken', async () => {
     const { stage, store, go } = await serving(framework, { failOpen: true });
     const first = stage.get('/b', 'first');
@@ -48,6 +63,10 @@ describeStyles('A guard with a list of keys', (framework) => {
     await first;
   });
 });
+
+function codeOf({ code }: LockError): string {
+  return code;
+}
 
 interface Serving {
   readonly stage: ServerStage;
@@ -79,6 +98,30 @@ async function serving(framework: Framework, guard: GuardOptions = {}): Promise<
         call.detach();
         call.res.end(Buffer.alloc(largeBytes));
         stage.note('all answered');
+      },
+    );
+    app.route(
+      '/later',
+      lockOn(() => ['c', 'a', 'b']),
+      (call) => {
+        call.send('later');
+        call.lock?.waitUntil(go);
+      },
+    );
+    app.route(
+      '/lost',
+      lockOn(() => ['c', 'a', 'b']),
+      async (call) => {
+        const { lock } = call as { lock: Hold };
+        const lost = new Promise((resolve) =>
+          lock.signal.addEventListener('abort', () => resolve(lock.signal.reason.code)),
+        );
+        await stage.locks.forceRelease('a');
+        const fence = await Promise.resolve()
+          .then(() => lock.fence)
+          .catch(codeOf);
+        const detach = await lock.detach({ leaseMs: 1_000 }).catch(codeOf);
+        call.send([lock.isHeld(), await lost, fence, detach]);
       },
     );
     app.route(

@@ -81,7 +81,7 @@ describeFrameworks('a guard', (framework) => {
     expect(stage.journal).not.toContain('ab in');
   });
 
-  it('A guard adds its holds to those of the guard before: the newest is the last of its keys', async () => {
+  it('A guard adds its holds to those of the guard before: the newest one is for all of its keys', async () => {
     const seen: unknown[] = [];
     const maps: Call['locks'][] = [];
     const see = (call: Call): unknown => {
@@ -106,7 +106,7 @@ describeFrameworks('a guard', (framework) => {
     await stage.get('/x');
     expect(seen).toEqual([
       ['a', 'a'],
-      ['c', 'a', 'b', 'c'],
+      ['b, c', 'a', 'b', 'c'],
     ]);
     // Who has one keeps what it was.
     expect([...(maps[0]?.keys() ?? [])]).toEqual(['a']);
