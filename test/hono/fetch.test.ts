@@ -1,4 +1,4 @@
-import { Hono } from 'hono';
+import { Hono, type MiddlewareHandler } from 'hono';
 import { streamSSE } from 'hono/streaming';
 import { timeout } from 'hono/timeout';
 import { currentTrace, lock, runInTrace, traceHeaders } from 'reenlock';
@@ -60,12 +60,40 @@ describe('Hono without a response of `node:http`', () => {
     await until(isFree);
   });
 
+  it.each<[what: string, make: () => Promise<Response>]>([
+    [
+      'whose body was read',
+      async () => {
+        const response = new Response('read');
+        const reader = response.body?.getReader();
+        await reader?.read();
+        reader?.releaseLock();
+        return response;
+      },
+    ],
+    [
+      'whose body is being sent',
+      async () => {
+        const response = new Response('sent');
+        response.body?.getReader();
+        return response;
+      },
+    ],
+    ['that has no constructor', async () => Response.error()],
+  ])('A response %s stays as it is, and its lock is released', async (_, make) => {
+    const made = await make();
+    app.get('/', lockOn('k'), () => made);
+    expect(await app.request('/')).toBe(made);
+    await until(isFree);
+  });
+
   it('The headers of a redirect get the trace id, and the application’s own headers stay', async () => {
     app.get('/', lockOn('k'), () => Response.redirect('http://elsewhere/', 303));
     app.get('/own', lockOn('k'), (c) => c.text('own', 200, { 'X-Trace-Id': 'own' }));
     const response = await app.request('/');
     expect([response.status, response.headers.get('Location')]).toEqual([303, 'http://elsewhere/']);
     expect(response.headers.get('X-Trace-Id')).toMatch(/./);
+    expect(response.headers.get('Content-Type')).toBeNull();
     expect((await app.request('/own')).headers.get('X-Trace-Id')).toBe('own');
   });
 
@@ -116,6 +144,16 @@ describe('Hono without a response of `node:http`', () => {
     client.abort();
     expect((await response).status).toBe(499);
     await other.release();
+    expect(hasRun).toBe(false);
+  });
+
+  it('A client that has disconnected before its request arrives gets no lock, and the handler does not run', async () => {
+    let hasRun = false;
+    app.get('/', lockOn('k'), (c) => {
+      hasRun = true;
+      return c.text('in');
+    });
+    expect((await app.request('/', { signal: AbortSignal.abort() })).status).toBe(499);
     expect(hasRun).toBe(false);
   });
 
@@ -211,9 +249,16 @@ describe('Hono without a response of `node:http`', () => {
     expect((await (await own.request('/', { headers })).text()) === 'mine').toBe(isAdopted);
   });
 
-  it('A `traceContext` below another changes nothing', async () => {
-    app.get('/', traceContext({ locks }), lockOn('k'), (c) => c.text('in'));
-    expect(await (await app.request('/')).text()).toBe('in');
+  it('A `traceContext` below another changes nothing: a stream that middleware between them sends holds the lock', async () => {
+    const replace: MiddlewareHandler = async (c, next) => {
+      await next();
+      c.res = new Response(new ReadableStream({ pull: (controller) => controller.enqueue(new Uint8Array(1)) }));
+    };
+    app.get('/', lockOn('k'), replace, traceContext({ locks }), (c) => c.body(null));
+    const response = await app.request('/');
+    expect(await isHeld()).toBe(true);
+    await response.body?.cancel();
+    await until(isFree);
   });
 
   it('A guard without `traceContext` is an error, and so is the board', async () => {

@@ -136,6 +136,37 @@ describe.each<readonly [string, () => AbstractHttpAdapter]>([
     expect(await (await fetch(`${url}/two`)).json()).toEqual(['outer', 'inner']);
   });
 
+  it('A guard on a controller runs the route that overrides an inherited one, and other methods also after the request', async () => {
+    let late: Promise<string> | undefined;
+    class Inherited {
+      @Get()
+      ship(): string {
+        return 'inherited';
+      }
+    }
+    @Controller()
+    @LockOn('k')
+    class Orders extends Inherited {
+      @Get()
+      override ship(): string {
+        late = work.then(() => this.note());
+        return this.own;
+      }
+
+      get own(): string {
+        return 'own';
+      }
+
+      note(): string {
+        return 'noted';
+      }
+    }
+    expect(await (await fetch(await start([Orders]))).text()).toBe('own');
+    await until(async () => (await holders('k')) === 0);
+    work.open();
+    expect(await late).toBe('noted');
+  });
+
   it('A guard below one of Express’s own in the same process shows its holds without a warning', async () => {
     @Controller()
     class Guarded {

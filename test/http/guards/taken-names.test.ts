@@ -116,6 +116,25 @@ it('Two applications of one process may choose different names: neither shows ho
   await locks.close();
 });
 
+it('A request of plain Node whose own `lock` can’t be replaced gets an error, and no handler runs', async () => {
+  const locks = createLocks();
+  const [trace, guard] = [forNode.traceContext({ locks }), forNode.lockOn('k')];
+  const passed: unknown[] = [];
+  const server = createServer((req, res) => {
+    Object.defineProperty(req, 'lock', { get: () => undefined });
+    trace(req, res, () =>
+      guard(req, res, (...args) => {
+        passed.push(args);
+        res.writeHead(500).end();
+      }),
+    );
+  });
+  await request(server).get('/').expect(500);
+  expect(passed).toEqual([[expect.any(TypeError)]]);
+  expect((await locks.inspect('k')).holds).toEqual([]);
+  await locks.close();
+});
+
 it.each([1, '', 'my-lock'])('The `holdName` %p is refused when `traceContext` is built', (holdName) => {
   expect(() => forExpress.traceContext({ holdName: holdName as string })).toThrow(
     /^Expected `holdName` to be the name of a property, got /,

@@ -9,13 +9,14 @@ import { ServerStage } from '../../support/http/server-stage.ts';
 
 describeFrameworks('A request to which other code responds while its guard waits', (framework) => {
   it('[answered-meanwhile-01] A request to which a timer responds while its guard waits keeps its whole response, and its handler never runs', async () => {
-    const work = gate();
+    const [work, above] = [gate(), gate()];
     const waiting: Call[] = [];
     const stage = await ServerStage.start(framework, (app, stage) => {
       app.route('/holder', framework.lockOn('k'), stage.handler('holder', work));
-      const keep = framework.middleware((call, next) => {
+      const keep = framework.middleware(async (call, next) => {
         waiting.push(call);
-        return next();
+        await next();
+        await above;
       });
       app.route('/late', keep, framework.lockOn('k'), stage.handler('late'));
     });
@@ -28,7 +29,29 @@ describeFrameworks('A request to which other code responds while its guard waits
     expect([status, text.length]).toEqual([503, 5_000_000]);
     work.open();
     await holder;
+    // Middleware above the guard still runs.
     await stage.free('k');
+    above.open();
+    expect(stage.journal).not.toContain('late in');
+  });
+
+  it('[answered-meanwhile-03] A request to which a timer responds while its guard finds out whether to skip it never reaches its handler', async () => {
+    const decided = gate();
+    const stage = await ServerStage.start(framework, (app, stage) => {
+      const skip = async ({ res }: Call): Promise<boolean> => {
+        res.once('close', () => stage.note('answered'));
+        res.writeHead(503).end();
+        await decided;
+        stage.note('skipped');
+        return true;
+      };
+      app.route('/late', framework.lockOn('k', { skip }), stage.handler('late'));
+    });
+    expect((await stage.get('/late', 'late')).status).toBe(503);
+    await stage.until('answered');
+    decided.open();
+    await stage.until('skipped');
+    await stage.get('/nowhere');
     expect(stage.journal).not.toContain('late in');
   });
 });
