@@ -38,6 +38,9 @@ describe('lock.run', () => {
     [undefined, '`undefined` (undefined)'],
     [{ waitMs: 5 }, 'a value of type object'],
     [Promise.resolve(1), 'a value of type object'],
+    // Their work would begin after the release.
+    [async function* rows() {}, 'a value of type generator'],
+    [function* rows() {}, 'a value of type generator'],
   ])('run refuses %p as its routine, before it acquires the key', async (value, got) => {
     const { job, locks } = setUp();
     const granted = jest.fn();
