@@ -25,11 +25,11 @@ export interface HoldCalls {
   release(request: HoldRequest, terms: ReleaseTerms): Promise<ReleaseReply>;
   transfer(from: HoldRequest, to: HoldRequest, terms: TransferTerms): Promise<TransferReply>;
   /** Wraps the listener of a process, to change its messages. */
-  wrapListener(listener: StoreListener): StoreListener;
-  /** Keeps its separate connections, from the first subscription on. */
-  open(): void;
+  wrapListener?(listener: StoreListener): StoreListener;
+  /** Keeps its separate connections, if it has any, from the first subscription on. */
+  open?(): void;
   /** Closes them, with the last subscription. */
-  close(): void;
+  close?(): void;
 }
 
 /** The common settings of the calls of a store. */
@@ -114,14 +114,6 @@ export class RedisCalls implements HoldCalls {
     const args = [...keys, ...hold, leaseMs, recordTtlMs, channels, from.holdId, tombstoneMs];
     return this.#scripts.run(transfer, args, (reply) => readTransfer(to.holdId, reply), keys.length);
   }
-
-  wrapListener(listener: StoreListener): StoreListener {
-    return listener;
-  }
-
-  open(): void {}
-
-  close(): void {}
 }
 
 /** The keys of a lock, as lua/parts/lock.lua names them. The hash tag keeps them in one slot: an encoded name has no braces. */

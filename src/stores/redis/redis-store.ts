@@ -175,17 +175,17 @@ export class RedisStore implements LockStore {
   }
 
   subscribe(process: string, listener: StoreListener, options?: SubscribeOptions): Promise<Unsubscribe> {
-    const wrapped = this.#calls.wrapListener(listener);
+    const wrapped = this.#calls.wrapListener?.(listener) ?? listener;
     return this.#channel.subscribe(process, wrapped, options).then((end) => {
       warnOfServer(this.#driver, listener);
       const [lock] = keysOf(this.#prefix, 'check');
       inBackground(warnOfRights(this.#driver, this.#prefix, [lock, `${this.#channels}check`], listener));
-      this.#calls.open();
+      this.#calls.open?.();
       this.#shardedSubscriptions?.open(process, wrapped);
       return () => {
         this.#shardedSubscriptions?.close(process);
         const ended = end();
-        if (this.#channel.isIdle) this.#calls.close();
+        if (this.#channel.isIdle) this.#calls.close?.();
         return ended;
       };
     });

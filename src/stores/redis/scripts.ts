@@ -36,7 +36,7 @@ export class RedisScripts {
     script: RedisScript,
     args: readonly Item[],
     read: (reply: unknown) => T,
-    keyCount = 2,
+    keyCount: number,
     onRefused?: () => void,
   ): Promise<T> {
     if (!this.isConnected)
@@ -97,7 +97,8 @@ export class RedisScripts {
 
   #sendKnown({ sha1 }: RedisScript, keyCount: number, args: readonly Item[]): Promise<unknown> {
     const command: RedisCommand = ['evalsha', sha1, keyCount, ...args];
-    return this.#own?.send(command) ?? this.#driver.sendScript(command);
+    const sender = this.#own ?? this.#driver;
+    return sender.sendScript?.(command) ?? sender.send(command);
   }
 
   /** A separate connection is the same until its end. */

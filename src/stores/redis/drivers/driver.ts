@@ -17,6 +17,8 @@ export interface RedisSender {
   send(command: RedisCommand): Promise<unknown>;
   /** Sends commands together. Resolves when all have settled. */
   sendAll(commands: readonly RedisCommand[]): Promise<RedisReplies>;
+  /** As `send`, for a script, if there is a faster way. Calls of one tick may be written together. */
+  sendScript?(command: RedisCommand): Promise<unknown>;
 }
 
 /**
@@ -31,8 +33,6 @@ export interface RedisDriver extends RedisSender {
   readonly connection: LinkWatch;
   /** Present for a client of a cluster. */
   readonly cluster: RedisClusterDriver | undefined;
-  /** As `send`, for a script. The driver may write calls of one tick together. */
-  sendScript(command: RedisCommand): Promise<unknown>;
   /** The present connections; undefined if there is none yet. */
   connectionEpoch(): unknown;
   /**

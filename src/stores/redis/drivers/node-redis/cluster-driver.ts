@@ -102,10 +102,6 @@ export class NodeRedisClusterDriver implements RedisDriver, RedisClusterDriver {
     return Promise.allSettled(commands.map((command) => this.send(command)));
   }
 
-  sendScript(command: RedisCommand): Promise<unknown> {
-    return this.send(command);
-  }
-
   /** Every node forwards the messages of all others. When the connection is lost, the next one is to another node. */
   openSubscriber(listener: SubscriberListener): RedisSubscriber {
     const nodes = this.#nodes;

@@ -51,10 +51,6 @@ export class NodeRedisSentinelDriver implements RedisDriver {
     return this.#sender.sendAll(commands);
   }
 
-  sendScript(command: RedisCommand): Promise<unknown> {
-    return this.send(command);
-  }
-
   openSubscriber(listener: SubscriberListener): RedisSubscriber {
     const primary = this.#primary;
     const next = (): NodeRedisClient | undefined => {

@@ -1,7 +1,7 @@
 import type { Link, LinkWatch } from '../../../../core/base/link.ts';
 import { ClientLink } from '../client-link.ts';
 import { watchConnection } from '../connection-times.ts';
-import type { RedisCommand, RedisConnection, RedisDriver, RedisSubscriber, SubscriberListener } from '../driver.ts';
+import type { RedisConnection, RedisDriver, RedisSubscriber, SubscriberListener } from '../driver.ts';
 import { type NodeRedisClient, NodeRedisSender, nodeRedisCodeOf } from './calls.ts';
 import { NodeRedisConnection } from './connection.ts';
 import { NodeRedisSubscriber } from './subscriber.ts';
@@ -26,11 +26,6 @@ export class NodeRedisDriver extends NodeRedisSender implements RedisDriver {
   /** When a connection is lost, node-redis rejects all commands on it, and never sends them again. */
   isSameEpoch(): boolean {
     return true;
-  }
-
-  /** The client itself does that. */
-  sendScript(command: RedisCommand): Promise<unknown> {
-    return this.send(command);
   }
 
   openSubscriber(listener: SubscriberListener): RedisSubscriber {
