@@ -44,16 +44,15 @@ export function instrumentLocks(locks: Locks, options?: InstrumentLocksOptions):
   const api = loadPeer<typeof OpenTelemetry>('@opentelemetry/api', 'reenlock/otel', () =>
     require('@opentelemetry/api'),
   );
-  const { lockName, keys = true, tracerProvider, meterProvider } = checkOptions(options, rules, 'instrumentLocks');
-  const meter = (meterProvider ?? api.metrics).getMeter('reenlock');
+  const checked = checkOptions(options, rules, 'instrumentLocks');
+  const { lockName, keys = true, tracerProvider = api.trace.getTracerProvider() } = checked;
+  const { meterProvider = api.metrics.getMeterProvider() } = checked;
+  const meter = meterProvider.getMeter('reenlock');
   // The package hides its version. The synchronous gauge is what 1.9 has added.
   if (!('createGauge' in meter)) throw tooOld('@opentelemetry/api', undefined, '1.9', 'reenlock/otel');
-  const forget = remember(locks, {
-    tracerProvider: tracerProvider ?? api.trace.getTracerProvider(),
-    meterProvider: meterProvider ?? api.metrics.getMeterProvider(),
-  });
+  const forget = remember(locks, { tracerProvider, meterProvider });
   const names = new LockNames(lockName);
-  const stopTracing = traceLocks(api, (tracerProvider ?? api.trace).getTracer('reenlock'), locks, names, keys);
+  const stopTracing = traceLocks(api, tracerProvider.getTracer('reenlock'), locks, names, keys);
   const stopMetrics = recordLockMetrics(meter, locks, names);
   return function stop() {
     stopTracing();

@@ -1,5 +1,4 @@
-import type { Clock } from '../core/base/clock.ts';
-import { pause } from '../core/base/clock.ts';
+import { type Clock, pause } from '../core/base/clock.ts';
 import { MemoryStore } from '../core/memory/memory-store.ts';
 import type {
   AcquireReply,

@@ -240,7 +240,7 @@ function buildTestLocks(clock: Clock, options: LocksOptions): TestLocks {
       throw new Error(`${expected} (${all}): hold the key, then call the code that locks it, without await`);
     },
     async loseLock(key, ofKey) {
-      const category = checkCategory(ofKey, 'loseLock');
+      const { category } = checkOptions(ofKey, { category: acquireRules.category }, 'loseLock');
       const isLost = await locks.forceRelease(key, { category });
       await settle();
       return isLost;
@@ -268,10 +268,6 @@ function buildTestLocks(clock: Clock, options: LocksOptions): TestLocks {
 async function advance(clock: Clock, ms: number): Promise<void> {
   if (clock instanceof ManualClock) return clock.advance(ms);
   throw new LockConfigError("Expected `createTestLocks({ clock: 'manual' })` for `clock.advance`, got the real clock");
-}
-
-function checkCategory(options: Pick<AcquireOptions, 'category'> | undefined, where: string): string | undefined {
-  return checkOptions(options, { category: acquireRules.category }, where).category;
 }
 
 /** Resolves with whether they waited within `timeoutMs`. Listens before it looks: a waiter may join meanwhile. */

@@ -164,9 +164,9 @@ export class Deadlocks implements WaitObserver {
   }
 
   /** Whether nothing can have changed since a complete search, except an edge that was published very late. */
-  #isQuiet({ holdersAreIdle: isLeaf, lastFullSearchMs: searchedMs, lastChangeMs: changedMs }: KeySearch): boolean {
+  #isQuiet({ holdersAreIdle, lastFullSearchMs, lastChangeMs }: KeySearch): boolean {
     // By then each process has published the edges that it had failed to publish.
-    return isLeaf && searchedMs >= changedMs + this.#access.client.livenessMs;
+    return holdersAreIdle && lastFullSearchMs >= lastChangeMs + this.#access.client.livenessMs;
   }
 
   /** Whether this search only read the edges of one holder, and found none. */

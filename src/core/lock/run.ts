@@ -16,12 +16,10 @@ export async function runHeld<H extends ScopedHold | ScopedBatch, T>(
   routine: (hold: H) => T | PromiseLike<T>,
   releaseAfter: (hold: H, value: T) => MaybePromise<void>,
 ): Promise<T> {
+  const hold: H = isPromise(acquired) ? await (acquired as Promise<H>) : acquired;
+  hold.assertOpen();
   // Keeps the hold even if the request ends before the routine does, or in the same tick.
-  const keep = (hold: H): [H, () => void] => {
-    hold.assertOpen();
-    return [hold, hold.keep()];
-  };
-  const [hold, settled] = keep(isPromise(acquired) ? await acquired : acquired);
+  const settled = hold.keep();
   let value: T;
   try {
     value = await runInBranch(branch, () => routine(hold));

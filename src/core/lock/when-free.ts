@@ -3,8 +3,7 @@ import { acquireRules } from '../model/options.ts';
 import type { AcquireOptions, WhenFreeOptions } from '../model/types.ts';
 import type { Rules } from '../model/validate.ts';
 import type { Runtime } from '../runtime/runtime.ts';
-import type { Branch } from '../scope/scope.ts';
-import { Scope } from '../scope/scope.ts';
+import { type Branch, Scope } from '../scope/scope.ts';
 import { acquire } from './acquire.ts';
 
 const { waitMs, signal, category, mode, permits, priority } = acquireRules;

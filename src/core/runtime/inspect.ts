@@ -43,19 +43,11 @@ export async function listLocks(runtime: Runtime, options: ListOptions | undefin
   return { locks: infos.filter(matches), unreadable: unreadable.filter(matches), cursor: page.cursor };
 }
 
-/** Throws `LockConfigError` for bad options of `locks.inspect`. */
-export function checkInspectOptions(options: InspectOptions | undefined): InspectOptions {
-  return checkOptions(options, inspectRules, 'inspect');
-}
+/** The options of `locks.inspect`. */
+export const inspectRules: Rules<InspectOptions> = { category: acquireRules.category };
 
-/** Throws `LockConfigError` for bad options of `locks.forceRelease`. */
-export function checkForceReleaseOptions(options: ForceReleaseOptions | undefined): ForceReleaseOptions {
-  return checkOptions(options, forceReleaseRules, 'forceRelease');
-}
-
-const inspectRules: Rules<InspectOptions> = { category: acquireRules.category };
-
-const forceReleaseRules: Rules<ForceReleaseOptions> = {
+/** The options of `locks.forceRelease`. */
+export const forceReleaseRules: Rules<ForceReleaseOptions> = {
   ...inspectRules,
   fence: wholeNumber(1, Number.MAX_SAFE_INTEGER),
   by: text(/^[\s\S]{1,256}$/, 'a string of 1 to 256 characters'),

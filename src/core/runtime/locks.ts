@@ -20,7 +20,7 @@ import type { ForceReleaseOptions, InspectOptions, ListOptions, LockInfo, LockPa
 import { checkOptions, describe, millisecondsOrZero } from '../model/validate.ts';
 import type { Observe } from '../wait/observer.ts';
 import { PendingAcquires } from '../wait/pending-acquires.ts';
-import { checkForceReleaseOptions, checkInspectOptions, forceReleaseLock, inspectLock, listLocks } from './inspect.ts';
+import { forceReleaseLock, forceReleaseRules, inspectLock, inspectRules, listLocks } from './inspect.ts';
 import { type PingOptions, type PingResult, pingStore } from './ping.ts';
 import type { Runtime } from './runtime.ts';
 import { type LocksStats, statsOf } from './stats.ts';
@@ -289,12 +289,12 @@ class ProcessLocks implements Locks {
   readonly list = (options?: ListOptions): Promise<LockPage> => listLocks(this[runtimeSlot], options);
 
   readonly inspect = async (key: LockKey, options?: InspectOptions): Promise<LockInfo> => {
-    const { category } = checkInspectOptions(options);
+    const { category } = checkOptions(options, inspectRules, 'inspect');
     return inspectLock(this[runtimeSlot], listedName(key, category));
   };
 
   readonly forceRelease = async (key: LockKey, options?: ForceReleaseOptions): Promise<boolean> => {
-    const { category, ...target } = checkForceReleaseOptions(options);
+    const { category, ...target } = checkOptions(options, forceReleaseRules, 'forceRelease');
     return forceReleaseLock(this[runtimeSlot], listedName(key, category), target);
   };
 

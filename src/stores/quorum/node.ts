@@ -8,7 +8,7 @@ export type CallResult<T> =
   | { readonly kind: 'timeout' }
   | { readonly kind: 'unreachable' | 'failed'; readonly error: unknown };
 
-/** The renameSuffix of a hold id that was renamed on a node. */
+/** The end of a hold id that was renamed on a node. */
 const renameSuffix = /~(\d+)$/;
 
 /** One store of a quorum, with a deadline for its calls and an estimate of its clock. */

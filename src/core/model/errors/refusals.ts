@@ -34,7 +34,7 @@ export class LockTimeoutError extends LockError {
   readonly retryAfterMs: number;
   /**
    * The holder of the key. Undefined if `waitMs` was 0, if the key became free just then, and if the store did not reply at
-   * once. Loggers show it without its `owner`, and `util.inspect` as a whole; no message, JSON or response contains it.
+   * once. Loggers show it without its trace and branch, and `util.inspect` as a whole; no message, JSON or response contains it.
    */
   readonly holder: LockHolder | undefined;
   /** Whether the holder was work of the same request or trace, as far as it is known. */
