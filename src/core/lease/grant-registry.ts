@@ -6,6 +6,7 @@ import { inBackground } from '../base/safely.ts';
 import type { StoreAccess } from '../client/access.ts';
 import type { Releases, ReleaseTarget } from '../client/releases.ts';
 import { LockLostError } from '../model/errors/failures.ts';
+import { eventOf } from '../model/events.ts';
 import { assertGrantable } from '../model/options.ts';
 import { branchOf } from '../model/owner.ts';
 import type { HoldRequest } from '../model/store.ts';
@@ -216,6 +217,7 @@ export class GrantRegistry {
   #emitReleased(grant: Grant): void {
     const { events, clock } = this.#access;
     if (!events.has('released')) return;
+    // Not a spread of `eventOf`, as for `granted` in lock/outcome.ts.
     const { key, category, traceId, origin } = grant;
     const { mode, holdId } = origin;
     const branch = branchOf(origin.owner);
@@ -225,12 +227,8 @@ export class GrantRegistry {
 
   #emitLost(grant: Grant, error: LockLostError): void {
     const { events, clock } = this.#access;
-    if (!events.has('lost')) return;
-    const { key, category, traceId, origin } = grant;
-    const { mode, holdId } = origin;
-    const branch = branchOf(origin.owner);
     const heldMs = wholeMs(clock.now(), grant.grantedAt);
-    events.emit('lost', { key, category, mode, traceId, branch, holdId, heldMs, error });
+    if (events.has('lost')) events.emit('lost', { ...eventOf(grant), heldMs, error });
   }
 
   #forget(grant: Grant): void {

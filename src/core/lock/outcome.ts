@@ -25,6 +25,7 @@ export function reportGranted(
   const { message } = acquire;
   const hasListener = events.has('granted');
   if (hasListener || message !== undefined) {
+    // Not a spread of `eventOf`: with one here and for `released`, a `lock.run` with listeners takes 1.3 times as long.
     const { key, category, traceId, waitedMs, request } = acquire;
     const { mode, holdId } = request;
     const branch = branchOf(request.owner);
@@ -50,21 +51,14 @@ export function reportFailed(
   const isEnd = !acquire.isProbe || !isNotFree(error);
   const hasListener = isEnd && events.has(outcome);
   if (!hasListener && message === undefined) return;
-  const { key, category, traceId, waitedMs, request } = acquire;
-  const { mode, holdId } = request;
-  const branch = branchOf(request.owner);
+  const { waitedMs } = acquire;
   if (message !== undefined) setEnd(message, outcome, waitedMs);
   if (!hasListener) return;
-  if (outcome === 'refused') {
-    const reason = reasonOf(error);
-    events.emit('refused', { key, category, mode, traceId, branch, holdId, waitedMs, reason });
-  } else if (hasCode(error, 'ERR_LOCK_TIMEOUT')) {
-    const { holder } = error;
-    events.emit('timeout', { key, category, mode, traceId, branch, holdId, waitedMs, holder });
-  } else if (hasCode(error, 'ERR_LOCK_DEADLOCK')) {
-    const { cycle } = error;
-    events.emit('deadlock', { key, category, mode, traceId, branch, holdId, waitedMs, cycle });
-  } else events.emit('aborted', { key, category, mode, traceId, branch, holdId, waitedMs });
+  const event = { ...eventOf(acquire), waitedMs };
+  if (outcome === 'refused') events.emit('refused', { ...event, reason: reasonOf(error) });
+  else if (hasCode(error, 'ERR_LOCK_TIMEOUT')) events.emit('timeout', { ...event, holder: error.holder });
+  else if (hasCode(error, 'ERR_LOCK_DEADLOCK')) events.emit('deadlock', { ...event, cycle: error.cycle });
+  else events.emit('aborted', event);
 }
 
 /** For a try, a deadlock means that it reads alongside others and asked to write. */
