@@ -68,13 +68,6 @@ export class CallDeadlines {
     );
   }
 
-  /** As `start`, with a promise. */
-  run<T>(operation: string, sent: Instant, timeoutMs: number, call: () => Promise<T>): Promise<T> {
-    return new Promise((resolve, reject) => {
-      this.start(operation, sent, timeoutMs, call, resolve, reject);
-    });
-  }
-
   /** Stops the timer as soon as no call needs it. */
   close(): void {
     this.#isClosed = true;

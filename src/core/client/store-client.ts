@@ -180,7 +180,9 @@ export class StoreClient {
 
   /** Waits for a promise of the store, for `timeoutMs` at most. */
   within<T>(operation: string, timeoutMs: number, promise: Promise<T>): Promise<T> {
-    return this.#deadlines.run(operation, this.#clock.now(), timeoutMs, () => promise);
+    return new Promise((resolve, reject) => {
+      this.#deadlines.start(operation, this.#clock.now(), timeoutMs, () => promise, resolve, reject);
+    });
   }
 
   /** Emits the failure of a call that the application waits for. */

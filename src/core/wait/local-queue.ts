@@ -78,6 +78,14 @@ export interface HolderLook {
 /** A store's reply for a key that is not free. */
 export type NotFree = Extract<AcquireReply, { leaseRemainingMs: number }>;
 
+/** Says when a queue polls, and polls it. */
+export interface PollHost {
+  /** How long to wait until the next poll, in milliseconds. */
+  pauseMs(queue: WaitQueue): number;
+  /** Called after that pause. */
+  onDue(queue: WaitQueue): void;
+}
+
 /** This process's waiters for one lock, the latest reply about it, and the timer of their common poll. */
 export class WaitQueue {
   isPolling = false;
@@ -92,8 +100,7 @@ export class WaitQueue {
   /** The hold id that was granted last: until it is renewed or released, replies name its claim again. */
   grantedId: string | undefined;
   readonly #clock: Clock;
-  readonly #pause: (queue: WaitQueue) => number;
-  readonly #onDue: (queue: WaitQueue) => void;
+  readonly #polls: PollHost;
   readonly #waiters = new Set<Waiter>();
   #newest: Waiter | undefined;
   readonly #progress = new QueueProgress();
@@ -102,16 +109,10 @@ export class WaitQueue {
   /** The pause that was begun last. */
   #pauseMs = 0;
 
-  constructor(
-    clock: Clock,
-    pause: (queue: WaitQueue) => number,
-    latest: ReplyTimestamp,
-    onDue: (queue: WaitQueue) => void,
-  ) {
+  constructor(clock: Clock, polls: PollHost, latest: ReplyTimestamp) {
     this.#clock = clock;
-    this.#pause = pause;
+    this.#polls = polls;
     this.#latest = latest;
-    this.#onDue = onDue;
   }
 
   get size(): number {
@@ -195,31 +196,29 @@ export class WaitQueue {
   /** How much is left of a pause that began with the oldest waiter. */
   get pauseLeftMs(): number {
     const startedAt = this.oldest?.task.startedAt;
-    const pauseMs = Math.min(this.#pauseMs, this.#pause(this));
+    const pauseMs = Math.min(this.#pauseMs, this.#polls.pauseMs(this));
     return startedAt === undefined ? 0 : pauseMs - lastedMs(this.#clock.now(), startedAt);
   }
 
   /** Starts the timer of the next poll: after a new pause, or after what is left of one. */
   pollLater(leftMs?: number): void {
-    if (leftMs === undefined) this.#pauseMs = this.#pause(this);
+    if (leftMs === undefined) this.#pauseMs = this.#polls.pauseMs(this);
     this.#timer?.cancel();
     if (this.#waiters.size === 0) return;
     const ms = leftMs ?? this.#pauseMs;
-    this.#timer = outsideRequests(() => this.#clock.after(ms, () => this.#onDue(this)));
+    this.#timer = outsideRequests(() => this.#clock.after(ms, () => this.#polls.onDue(this)));
   }
 }
 
 /** The queues in which waiters of this process stand, by lock. */
 export class WaitQueues {
   readonly #clock: Clock;
-  readonly #pause: (queue: WaitQueue) => number;
-  readonly #onDue: (queue: WaitQueue) => void;
+  readonly #polls: PollHost;
   readonly #queues = new Map<string, WaitQueue>();
 
-  constructor(clock: Clock, pause: (queue: WaitQueue) => number, onDue: (queue: WaitQueue) => void) {
+  constructor(clock: Clock, polls: PollHost) {
     this.#clock = clock;
-    this.#pause = pause;
-    this.#onDue = onDue;
+    this.#polls = polls;
   }
 
   get all(): Iterable<WaitQueue> {
@@ -235,7 +234,7 @@ export class WaitQueues {
     const { id } = waiter.task.request;
     let queue = this.#queues.get(id);
     if (queue === undefined) {
-      queue = new WaitQueue(this.#clock, this.#pause, { sent, nowMs: reply.nowMs }, this.#onDue);
+      queue = new WaitQueue(this.#clock, this.#polls, { sent, nowMs: reply.nowMs });
       this.#queues.set(id, queue);
     }
     queue.join(waiter, reply);

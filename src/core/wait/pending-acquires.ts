@@ -62,7 +62,7 @@ export class PendingAcquires {
       onPolled: (queue) => this.#observer?.onPolled(queue),
     };
     this.#polls = new Polls(access, listener, this.#limiter);
-    this.#queues = new WaitQueues(clock, this.#polls.pause, (due) => this.#polls.onDue(due));
+    this.#queues = new WaitQueues(clock, this.#polls);
     this.#observer = observe?.(listener.onFailed);
     this.#offers = new Offers(access, releases, this.#waiters, this.#limiter, {
       hasPending: () => this.inFlight.count > this.#waiters.size + this.#localWaits.size,

@@ -3,7 +3,7 @@ import { inBackground } from '../base/safely.ts';
 import type { StoreAccess } from '../client/access.ts';
 import { type Granted, grantedByReply } from '../client/granted.ts';
 import type { AcquireReply } from '../model/store.ts';
-import type { Waiter, WaitQueue } from './local-queue.ts';
+import type { PollHost, Waiter, WaitQueue } from './local-queue.ts';
 import { refusal } from './refusals.ts';
 
 /**
@@ -23,7 +23,7 @@ export interface PollListener {
 }
 
 /** Asks again for waiters, since messages get lost. The store then grants, hands off, and queues again what it had lost. */
-export class Polls {
+export class Polls implements PollHost {
   readonly #access: StoreAccess;
   readonly #listener: PollListener;
   readonly #limiter: RoundLimiter;
@@ -36,10 +36,10 @@ export class Polls {
   }
 
   /** How long to wait until the next poll, in milliseconds: jittered, and sooner if the holder's lease ends sooner. */
-  readonly pause = ({ leaseRemainingMs }: WaitQueue): number => {
+  pauseMs({ leaseRemainingMs }: WaitQueue): number {
     const jitter = this.#access.clock.jitter();
     return Math.min(this.#access.settings.pollMs * (0.75 + jitter / 2), leaseRemainingMs + 5 + 20 * jitter);
-  };
+  }
 
   /** Starts a new pause if the oldest waiter arrived during this one. A key that changes hands fast is never polled. */
   onDue(queue: WaitQueue): void {

@@ -6,7 +6,6 @@ import type { HeldBy, LockHolder } from '../model/errors/lock-holder.ts';
 /** One acquire on its way to the store. One of `onGranted`, `onRefused` and `onFailed` is called, once. */
 export interface AcquireTask extends AcquireCall {
   readonly startedAt: Instant;
-  readonly category: string | undefined;
   readonly traceId: string;
   /** In a batch: how long after its start it gives up at the latest, unless the store has replied by then. */
   readonly firstCallTimeoutMs?: number | undefined;
