@@ -29,6 +29,15 @@ export function guarded<A extends readonly unknown[]>(listener: (...args: A) => 
   return (...args) => safely(() => listener(...args));
 }
 
+/** Listens to an event of other code, with a listener that is wrapped in `safely`. */
+export function listenTo<A extends readonly unknown[]>(
+  emitter: { on(event: string, listener: (...args: A) => void): unknown },
+  event: string,
+  listener: (...args: A) => unknown,
+): void {
+  emitter.on(event, guarded(listener));
+}
+
 /** Does not wait for work, which is not expected to reject. */
 export function inBackground(work: PromiseLike<unknown> | undefined): void {
   work?.then(undefined, report);

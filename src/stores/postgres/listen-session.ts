@@ -1,5 +1,5 @@
 import { type Clock, inTime, outsideRequests, type Timer } from '../../core/base/clock.ts';
-import { guarded } from '../../core/base/safely.ts';
+import { listenTo } from '../../core/base/safely.ts';
 import type { PostgresClient, PostgresResult } from './pool.ts';
 
 /** The part of a `Client` of the `pg` package that is used. */
@@ -58,18 +58,15 @@ export class ListenSession {
     const client = this.#create();
     this.#client = client;
     let reason = new Error('The connection ended');
-    const onError = guarded((error: Error) => {
+    type Notification = { readonly channel: string; readonly payload?: string | undefined };
+    listenTo(client, 'error', (error: Error) => {
       reason = error;
       this.#fail(reason);
     });
-    type Notification = { readonly channel: string; readonly payload?: string | undefined };
-    const onMessage = guarded(({ channel, payload = '' }: Notification) => this.#listener.onMessage(channel, payload));
-    client.on('error', onError);
-    client.on(
-      'end',
-      guarded(() => this.#fail(reason)),
+    listenTo(client, 'end', () => this.#fail(reason));
+    listenTo(client, 'notification', ({ channel, payload = '' }: Notification) =>
+      this.#listener.onMessage(channel, payload),
     );
-    client.on('notification', onMessage);
     await client.connect();
     if (this.#state === 'opening') this.#state = 'open';
   }

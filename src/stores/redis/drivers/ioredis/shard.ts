@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { guarded } from '../../../../core/base/safely.ts';
+import { guarded, listenTo } from '../../../../core/base/safely.ts';
 import type { RedisShard, ShardListener } from '../driver.ts';
 import { subscriberOptions } from './subscriber.ts';
 
@@ -16,19 +16,10 @@ export class IoredisShard implements RedisShard {
       retryStrategy: () => null,
     });
     this.#connection = connection;
-    connection.on(
-      'smessage',
-      guarded((channel: string, text: string) => listener.onMessage(channel, text)),
-    );
-    connection.on(
-      'moved',
-      guarded(() => listener.onMoved()),
-    );
+    listenTo(connection, 'smessage', (channel: string, text: string) => listener.onMessage(channel, text));
+    listenTo(connection, 'moved', () => listener.onMoved());
     // An old ioredis mistakes the end of a subscription for the reply to another command.
-    connection.on(
-      'error',
-      guarded(() => connection.disconnect()),
-    );
+    listenTo(connection, 'error', () => connection.disconnect());
     connection.once(
       'end',
       guarded(() => listener.onClosed()),

@@ -1,5 +1,5 @@
 import type { Redis, RedisOptions } from 'ioredis';
-import { guarded } from '../../../../core/base/safely.ts';
+import { listenTo } from '../../../../core/base/safely.ts';
 import type { RedisSubscriber, SubscriberListener } from '../driver.ts';
 
 /** The options of a connection for subscriptions that replace those of the client. */
@@ -32,18 +32,9 @@ export class IoredisSubscriber implements RedisSubscriber {
   ) {
     this.#connection = connection;
     this.#isStranded = isStranded;
-    connection.on(
-      'message',
-      guarded((channel: string, text: string) => listener.onMessage(channel, text)),
-    );
-    connection.on(
-      'error',
-      guarded((error: Error) => listener.onFault(error)),
-    );
-    connection.on(
-      'ready',
-      guarded(() => listener.onReady()),
-    );
+    listenTo(connection, 'message', (channel: string, text: string) => listener.onMessage(channel, text));
+    listenTo(connection, 'error', (error: Error) => listener.onFault(error));
+    listenTo(connection, 'ready', () => listener.onReady());
   }
 
   /** Not before: an ioredis 5 would send a subscription before its own ready check, which is forbidden from then on. */

@@ -1,4 +1,4 @@
-import { guarded } from '../../../../core/base/safely.ts';
+import { guarded, listenTo } from '../../../../core/base/safely.ts';
 import type { RedisShard, ShardListener } from '../driver.ts';
 import { type NodeRedisClient, replyOptions } from './calls.ts';
 import { OwnClient, subscriberOptions } from './own-client.ts';
@@ -12,10 +12,7 @@ export class NodeRedisShard implements RedisShard {
     const own = new OwnClient(node, subscriberOptions);
     this.#own = own;
     this.#onMessage = guarded((text: string, channel: string) => listener.onMessage(channel, text));
-    own.client.on(
-      'sharded-channel-moved',
-      guarded(() => listener.onMoved()),
-    );
+    listenTo(own.client, 'sharded-channel-moved', () => listener.onMoved());
     let isClosed = false;
     const onClosed = guarded(() => {
       if (isClosed || own.client.isOpen) return;

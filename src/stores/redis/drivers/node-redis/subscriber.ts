@@ -1,5 +1,5 @@
 import { systemClock, type Timer } from '../../../../core/base/clock.ts';
-import { guarded } from '../../../../core/base/safely.ts';
+import { guarded, listenTo } from '../../../../core/base/safely.ts';
 import { retryMs } from '../connection-times.ts';
 import type { RedisSubscriber, SubscriberListener } from '../driver.ts';
 import { type NodeRedisClient, replyOptions } from './calls.ts';
@@ -82,17 +82,15 @@ export class NodeRedisSubscriber implements RedisSubscriber {
     this.#origin = origin;
     const connection = new OwnClient(origin, subscriberOptions);
     this.#connection = connection;
-    const onError = guarded((error: Error) => {
+    listenTo(connection.client, 'error', (error: Error) => {
       this.#listener.onFault(error);
       if (!connection.client.isOpen) this.#lost(connection);
     });
-    const onReady = guarded(() => {
+    listenTo(connection.client, 'ready', () => {
       if (this.#connection !== connection) return;
       this.#failures = 0;
       this.#listener.onReady();
     });
-    connection.client.on('error', onError);
-    connection.client.on('ready', onReady);
     // It also emits this error.
     connection.open().catch(() => undefined);
   }
