@@ -101,7 +101,9 @@ export class QuorumNode {
         this.#isSilent = false;
         resolve(result);
       };
-      callSafely(() => run(this.store)).then(
+      // A store that throws has failed like one that rejects.
+      const call = async (): Promise<T> => run(this.store);
+      call().then(
         (reply) => {
           this.#hasReplied = true;
           settle({ kind: 'replied', reply });
@@ -115,11 +117,6 @@ export class QuorumNode {
 /** The caller's hold id, for a hold id on a node. */
 export function originalId(holdId: string): string {
   return holdId.replace(renameSuffix, '');
-}
-
-/** Turns a synchronous error of a store into a rejection. */
-async function callSafely<T>(run: () => Promise<T>): Promise<T> {
-  return run();
 }
 
 function isRefusal(error: unknown): boolean {

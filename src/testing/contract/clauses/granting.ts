@@ -1,5 +1,5 @@
 import { longMs, shortMs } from '../harness.ts';
-import type { Contract } from '../stage.ts';
+import { type Contract, holdIds } from '../stage.ts';
 
 /** C1 to C4: grants at once. */
 export function describeGranting({ harness, stage, describe, it, itQueues, expect }: Contract): void {
@@ -101,7 +101,7 @@ export function describeGranting({ harness, stage, describe, it, itQueues, expec
       const inner = process.line('owner');
       expect((await inner.try()).status).toBe('granted');
       expect((await inner.hold()).fence).toBe(fence);
-      expect((await stage.order()).waiters).toEqual(waiters.map(({ holdId }) => holdId));
+      expect((await stage.order()).waiters).toEqual(holdIds(waiters));
     });
 
     it('The holding owner’s new hold gets its own lease, and the old one keeps its own', async () => {

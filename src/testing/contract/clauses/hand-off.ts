@@ -1,6 +1,6 @@
 import type { StoreMessage } from '../../../core/model/store.ts';
 import { shortMs } from '../harness.ts';
-import { type Contract, key } from '../stage.ts';
+import { type Contract, holdIds, key } from '../stage.ts';
 
 /** C7, C14, C15: how the key is handed on. */
 export function describeHandOff({ harness, stage, describe, it, itQueues, expect }: Contract): void {
@@ -110,7 +110,7 @@ export function describeHandOff({ harness, stage, describe, it, itQueues, expect
         await lines.shift()?.release();
         lines.push(await process.line('owner').wait());
         await holder.release();
-        expect(await stage.order()).toEqual({ holds: lines.map(({ holdId }) => holdId), waiters: [] });
+        expect(await stage.order()).toEqual({ holds: holdIds(lines), waiters: [] });
       },
     );
 

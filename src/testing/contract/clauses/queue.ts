@@ -1,5 +1,5 @@
 import { shortMs } from '../harness.ts';
-import { type Contract, key, type Line } from '../stage.ts';
+import { type Contract, holdIds, key, type Line } from '../stage.ts';
 
 /** C5, C6, C16, C28: the queue and its order. */
 export function describeQueue({ harness, stage, describe, it, itQueues, expect }: Contract): void {
@@ -78,7 +78,7 @@ export function describeQueue({ harness, stage, describe, it, itQueues, expect }
       await process.line().hold();
       const lines = Array.from({ length: 30 }, () => process.line());
       await Promise.all(lines.map((line) => line.ask()));
-      expect((await stage.order()).waiters).toEqual(lines.map(({ holdId }) => holdId));
+      expect((await stage.order()).waiters).toEqual(holdIds(lines));
     });
 
     itQueues('Polling does not change the order', async () => {
@@ -170,7 +170,7 @@ export function describeQueue({ harness, stage, describe, it, itQueues, expect }
       const reply = await process.line().ask({ maxWaiters: 2 });
       const { nowMs } = reply;
       expect(reply).toMatchObject({ status: 'full', leaseRemainingMs: endMs - nowMs, position: 2, nowMs, claims: [] });
-      expect((await stage.order()).waiters).toEqual(waiters.map(({ holdId }) => holdId));
+      expect((await stage.order()).waiters).toEqual(holdIds(waiters));
     });
 
     itQueues('A waiter of a full queue stays, and may poll', async () => {
@@ -218,7 +218,7 @@ export function describePriority({ harness, stage, describe, it, expect }: Contr
       for (const line of lines) await line.wait();
       const sorted = [1, 7, 3, 5, 0, 4, 2, 6].map((i) => lines[i]!);
       const { waiters } = await stage.inspect();
-      expect(waiters.map(({ holdId }) => holdId)).toEqual(sorted.map(({ holdId }) => holdId));
+      expect(waiters.map(({ holdId }) => holdId)).toEqual(holdIds(sorted));
       expect(waiters.map(({ priority }) => priority)).toEqual([...priorities].sort((a, b) => b - a));
       let last = holder;
       for (const line of sorted) {

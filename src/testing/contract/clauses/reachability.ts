@@ -1,5 +1,5 @@
 import { goneMs, shortMs } from '../harness.ts';
-import { type Contract, key } from '../stage.ts';
+import { type Contract, holdIds, key } from '../stage.ts';
 
 /** C12: processes that do not receive their messages. */
 export function describeReachability(contract: Contract): void {
@@ -27,7 +27,7 @@ function describeUnreachable({ harness, stage, describe, itQueues, expect }: Con
       await holder.release();
       expect(await stage.order()).toEqual({
         holds: [next.holdId],
-        waiters: lines.map(({ holdId }) => holdId),
+        waiters: holdIds(lines),
       });
     });
 
@@ -92,7 +92,7 @@ function describeUnreachable({ harness, stage, describe, itQueues, expect }: Con
         await holder.release();
         await readers[0].ask();
         await next.release();
-        expect(await stage.order()).toEqual({ holds: readers.map(({ holdId }) => holdId), waiters: [] });
+        expect(await stage.order()).toEqual({ holds: holdIds(readers), waiters: [] });
       },
     );
 
