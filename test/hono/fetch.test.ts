@@ -147,14 +147,20 @@ describe('Hono without a response of `node:http`', () => {
     expect(hasRun).toBe(false);
   });
 
-  it('A client that has disconnected before its request arrives gets no lock, and the handler does not run', async () => {
+  it.each<[when: string, prepare: (client: AbortController) => unknown]>([
+    ['before its request arrives', (client) => client.abort()],
+    ['in the turn of its grant', (client) => locks.on('granted', () => client.abort())],
+  ])('A client that disconnects %s gets no lock, and the handler does not run', async (_, prepare) => {
     let hasRun = false;
     app.get('/', lockOn('k'), (c) => {
       hasRun = true;
       return c.text('in');
     });
-    expect((await app.request('/', { signal: AbortSignal.abort() })).status).toBe(499);
+    const client = new AbortController();
+    prepare(client);
+    expect((await app.request('/', { signal: client.signal })).status).toBe(499);
     expect(hasRun).toBe(false);
+    await until(isFree);
   });
 
   it('A handler whose client disconnects keeps its lock until it has settled, and sees its signal', async () => {

@@ -67,24 +67,24 @@ export class ResponseWatch implements SocketListener, EndListener {
       'pipe',
       guarded((source: Readable) => this.#onPipe(source)),
     );
-    const onClose = guarded(() => this.#onClose(false));
+    const onClose = guarded(() => this.#onClose());
     res.on('close', onClose);
     // A pipelined response that is aborted may emit neither `finish` nor `close`.
     if (socket !== undefined) watchSocket(socket, this);
     // On HTTP/2, the response to a HEAD request emits `close` only after its end, but its headers close the stream.
     else if (req.method === 'HEAD') streamOf(req)?.on('close', onClose);
     // If the response ended, or the client disconnected, before this watch, no event follows.
-    if (res.writableEnded || (socket ?? streamOf(req))?.destroyed === true) this.#onClose(false);
+    if (res.writableEnded || (socket ?? streamOf(req))?.destroyed === true) this.#onClose();
   }
 
   /** Called by the connection. */
   onSocketDestroyCall(): void {
-    if (this.#open !== undefined && this.#events.isOwnContext()) this.#isDestroyedHere = true;
+    if (this.#events.isOwnContext()) this.#isDestroyedHere = true;
   }
 
   /** Called by the connection. */
   onSocketClosed(): void {
-    safely(() => this.#onClose(true));
+    safely(() => this.#onClose());
   }
 
   /** Called by the response's wrapper. */
@@ -105,12 +105,11 @@ export class ResponseWatch implements SocketListener, EndListener {
   }
 
   /**
-   * Called by the response's wrapper. Node itself also destroys responses in the context of the handler: all that wait for a
-   * destroyed connection, and on HTTP/2 those to which the handler writes after the client has disconnected.
+   * Called by the response's wrapper. Node itself also destroys responses: queued ones when their connection has closed, and, in
+   * the context of the handler, those on HTTP/2 to which it writes after the client has disconnected.
    */
   onDestroyCall(error: unknown): boolean {
-    const isGone = this.#open !== undefined && (this.#open.socket ?? streamOf(this.#open.req))?.destroyed === true;
-    return !isGone && !isOfClosedStream(error) && this.#events.isOwnContext();
+    return !isOfClosedStream(error) && this.#events.isOwnContext();
   }
 
   /** Called by the response's wrapper. */
@@ -133,7 +132,7 @@ export class ResponseWatch implements SocketListener, EndListener {
     this.#closed ??= new Promise((resolve) => {
       this.#resolveClosed = resolve;
       // A simulated response may never emit `close`.
-      if (this.#open?.socket === undefined) this.#open?.res.once('finish', resolve);
+      this.#open?.res.once('finish', resolve);
     });
     return this.#closed;
   }
@@ -161,14 +160,11 @@ export class ResponseWatch implements SocketListener, EndListener {
     if (callbacks !== undefined) for (const callback of callbacks) callback(res);
   }
 
-  #onClose(isByConnection: boolean): void {
+  #onClose(): void {
     if (this.#open === undefined) return;
     const { req, res, socket } = this.#open;
-    // If it was destroyed in its queue, Node will destroy it again when the connection closes.
-    if (socket === undefined || isByConnection || !isQueued(socket, res)) {
-      if (socket !== undefined) ignoreSocket(socket, this);
-      this.#open = undefined;
-    }
+    if (socket !== undefined) ignoreSocket(socket, this);
+    this.#open = undefined;
     this.#runBeforeEnd(res);
     if (this.#work.phase === 'open') this.#onCloseUnended(req, res);
     this.#closed ??= alreadyClosed;
@@ -215,11 +211,6 @@ export class ResponseWatch implements SocketListener, EndListener {
 }
 
 const alreadyClosed: Promise<void> = Promise.resolve();
-
-/** Whether the connection is gone while another response is ahead of this one. */
-function isQueued(socket: Socket, res: ServerResponse): boolean {
-  return socket.destroyed && res.socket === null;
-}
 
 /** The stream of an HTTP/2 request. */
 function streamOf(req: IncomingMessage): ServerHttp2Stream | undefined {

@@ -73,6 +73,26 @@ describeFrameworks('A client that hangs up while its handler runs', (framework) 
     await contest.expectHeldUntil(later);
   });
 
+  it.each(hangups)(
+    '[abort-11] A handler that destroys its response when its request emits `aborted` releases the lock at once (%s)',
+    async (how) => {
+      const contest = await Contest.start(framework, (call, stage) => {
+        call.detach();
+        call.req.once('aborted', () => {
+          stage.note(`first is destroyed: ${call.req.socket.destroyed}`);
+          call.res.destroy();
+        });
+        stage.note('first listens');
+      });
+      contest.go();
+      await contest.stage.until('first listens');
+      await contest.first.hangUp(how);
+      // The connection is destroyed, and has not yet emitted `close`.
+      await contest.stage.until('first is destroyed: true');
+      await contest.expectHandedOn();
+    },
+  );
+
   it('[abort-03] A handler whose first res.end() threw keeps its hold after its client has hung up', async () => {
     const later = gate();
     const contest = await Contest.start(framework, (call, stage) => {

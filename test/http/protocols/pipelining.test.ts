@@ -166,6 +166,15 @@ describeStyles('Requests that are pipelined on one connection', (framework) => {
     await expectOwnEnds(two);
   });
 
+  it('[pipelining-09] A queued response whose handler has set the timeout that ends the connection is not its handler’s end', async () => {
+    // Newer versions of Node destroy the response then.
+    const two = await twoAtWork(({ req: { socket }, params }) => {
+      if (params.id === 'two') socket.setTimeout(20);
+    });
+    await two.client.closed;
+    await expectOwnEnds(two);
+  });
+
   it('[pipelining-07] Pipelined requests that are destroyed because the connection fails are not their handlers’ end', async () => {
     const two = await twoAtWork(({ req: { socket }, res, params }, stage) => {
       // Newer versions of Node, too, close a queued response right after this, and destroy it again with the connection.
