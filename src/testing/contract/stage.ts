@@ -25,6 +25,8 @@ const lastId = 'last:45082';
 /** What the clauses of one store share: the harness, and a stage that is set up anew for every test. */
 export interface Contract {
   readonly harness: StoreHarness;
+  /** Whether the store has something, which the harness would else name among what it lacks. */
+  has(part: NonNullable<StoreHarness['lacks']>[number]): boolean;
   readonly stage: StoreStage;
   readonly describe: TestRunner['describe'];
   readonly it: TestRunner['it'];

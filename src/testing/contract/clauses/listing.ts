@@ -2,9 +2,9 @@ import { shortMs } from '../harness.ts';
 import type { Contract } from '../stage.ts';
 
 /** C23: naming the locks. */
-export function describeListing({ harness, stage, describe, it, expect }: Contract): void {
+export function describeListing({ has, harness, stage, describe, it, expect }: Contract): void {
   describe('C23 `list`', () => {
-    if (harness.lacks?.includes('list')) {
+    if (!has('list')) {
       it('`list` is absent', async () => {
         expect(stage.store.list).toBeUndefined();
       });

@@ -3,8 +3,8 @@ import { type Contract, holdIds } from '../stage.ts';
 
 /** C19: readers and writers. */
 export function describeModes(contract: Contract): void {
-  if (contract.harness.lacks?.includes('modes')) describeWithoutModes(contract);
-  else describeSharing(contract);
+  if (contract.has('modes')) describeSharing(contract);
+  else describeWithoutModes(contract);
 }
 
 function describeWithoutModes({ stage, it, expect }: Contract): void {
@@ -15,7 +15,7 @@ function describeWithoutModes({ stage, it, expect }: Contract): void {
   });
 }
 
-function describeSharing({ harness, stage, describe, it, expect }: Contract): void {
+function describeSharing({ has, harness, stage, describe, it, expect }: Contract): void {
   describe('C19 Readers share a key, a writer has it alone', () => {
     it('Readers of any number of owners and processes hold the key at the same time', async () => {
       const lines = [1, 2, 3].map(() => stage.deafProcess().reader());
@@ -85,7 +85,7 @@ function describeSharing({ harness, stage, describe, it, expect }: Contract): vo
     });
 
     it('A reader is granted alongside the holders if only an unreachable process waits', async () => {
-      if (harness.lacks?.includes('reachability')) return;
+      if (!has('reachability')) return;
       const process = await stage.process();
       const holder = await process.reader().acquired();
       const dead = await stage.deafProcess().line().wait();

@@ -5,9 +5,9 @@ import { type Contract, holdIds, key } from '../stage.ts';
 export function describeNesting(contract: Contract): void {
   describeAdmission(contract);
   describeNestedQueue(contract);
-  if (!contract.harness.lacks?.includes('modes')) describeNestedReaders(contract);
-  if (!contract.harness.lacks?.includes('permits')) describeNestedPermits(contract);
-  if (!contract.harness.lacks?.includes('transfer')) describeInheritance(contract);
+  if (contract.has('modes')) describeNestedReaders(contract);
+  if (contract.has('permits')) describeNestedPermits(contract);
+  if (contract.has('transfer')) describeInheritance(contract);
 }
 
 function describeAdmission({ harness, stage, describe, it, expect }: Contract): void {
@@ -220,7 +220,7 @@ function describeNestedReaders({ stage, describe, it, itQueues, expect }: Contra
   });
 }
 
-function describeNestedPermits({ harness, stage, describe, it, expect }: Contract): void {
+function describeNestedPermits({ has, stage, describe, it, expect }: Contract): void {
   describe('C30 Nested holders of permits', () => {
     it('A descendant uses the permit of its ancestor, and siblings take a permit each', async () => {
       const process = stage.deafProcess();
@@ -241,7 +241,7 @@ function describeNestedPermits({ harness, stage, describe, it, expect }: Contrac
       expect(await process.permit(2, 'U').status({ queue: false })).toBe('granted');
     });
 
-    if (harness.lacks?.includes('transfer')) return;
+    if (!has('transfer')) return;
     it('Neither of a parent and its child, which use one permit, passes its hold to a stranger while the other holds', async () => {
       const process = stage.deafProcess();
       const [parent, child] = [process.permit(1, 'T'), process.permit(1, 'T/1')];
@@ -254,14 +254,14 @@ function describeNestedPermits({ harness, stage, describe, it, expect }: Contrac
   });
 }
 
-function describeInheritance({ harness, stage, describe, it, expect }: Contract): void {
+function describeInheritance({ has, stage, describe, it, expect }: Contract): void {
   describe('C29 A hold passes to an ancestor of its owner', () => {
     it('The ancestor has the hold with its fence, and other branches may enter beneath it', async () => {
       const process = await stage.process();
       const child = process.line('T/1');
       const { fence } = await child.hold();
       const stranger = process.line('U');
-      if (!harness.lacks?.includes('queue')) await stranger.wait();
+      if (has('queue')) await stranger.wait();
       const parent = process.line('T');
       expect(await child.transfer(parent)).toMatchObject({ status: 'granted', grant: { fence } });
       expect(await process.line('T/2').status({ queue: false })).toBe('granted');
@@ -270,7 +270,7 @@ function describeInheritance({ harness, stage, describe, it, expect }: Contract)
     });
 
     it('A hold alongside others passes to an ancestor, and a branch that waited is granted beneath it', async () => {
-      if (harness.lacks?.includes('queue')) return;
+      if (!has('queue')) return;
       const process = await stage.process();
       const root = process.line('T');
       const child = process.line('T/1');

@@ -3,7 +3,7 @@ import { type Contract, holdIds } from '../stage.ts';
 
 /** C20 to C22: an owner that reads and writes, and the fences of its holds. */
 export function describeOneOwner(contract: Contract): void {
-  if (!contract.harness.lacks?.includes('modes')) {
+  if (contract.has('modes')) {
     describeBothModes(contract);
     describeOneFence(contract);
   }
@@ -186,7 +186,7 @@ function describeOneFence({ stage, describe, it, expect }: Contract): void {
   });
 }
 
-function describeOtherHolds({ stage, harness, describe, it, itQueues, expect }: Contract): void {
+function describeOtherHolds({ has, stage, describe, it, itQueues, expect }: Contract): void {
   describe('C22 A grant has the number of its owner’s other holds', () => {
     it('A grant counts the owner’s other holds over all processes, and the same at each repeat', async () => {
       const lines = [1, 2, 3].map(() => stage.deafProcess().line('owner'));
@@ -204,7 +204,7 @@ function describeOtherHolds({ stage, harness, describe, it, itQueues, expect }: 
       expect(await process.reader().ask()).toMatchObject(beside(0, 0));
     });
 
-    if (!harness.lacks?.includes('modes')) {
+    if (has('modes')) {
       it('A reader does not count the owner’s other readers as equals, but its writer and those that it enters', async () => {
         const [one, two] = [stage.deafProcess(), stage.deafProcess()];
         const reader = one.reader('T/-');

@@ -207,8 +207,8 @@ export function describeQueue({ harness, stage, describe, it, itQueues, expect }
 }
 
 /** C6: the order of turns. */
-export function describePriority({ harness, stage, describe, it, expect }: Contract): void {
-  if (harness.lacks?.includes('queue')) return;
+export function describePriority({ has, stage, describe, it, expect }: Contract): void {
+  if (!has('queue')) return;
   describe('C6 With priorities', () => {
     it('The higher priority is first, and within one priority the earlier arrival', async () => {
       const process = await stage.process();
@@ -250,7 +250,7 @@ export function describePriority({ harness, stage, describe, it, expect }: Contr
       expect(await stage.order()).toEqual({ holds: [waiter.holdId], waiters: [] });
     });
 
-    if (!harness.lacks?.includes('modes')) {
+    if (has('modes')) {
       it('A reader that is ahead of a waiting writer reads at once alongside the others, and no other reader does', async () => {
         const process = await stage.process();
         const reading = process.reader();

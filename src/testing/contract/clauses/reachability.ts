@@ -3,8 +3,8 @@ import { type Contract, holdIds, key } from '../stage.ts';
 
 /** C12: processes that do not receive their messages. */
 export function describeReachability(contract: Contract): void {
-  if (contract.harness.lacks?.includes('reachability')) describeWithoutReachability(contract);
-  else describeUnreachable(contract);
+  if (contract.has('reachability')) describeUnreachable(contract);
+  else describeWithoutReachability(contract);
 }
 
 function describeUnreachable({ harness, stage, describe, itQueues, expect }: Contract): void {

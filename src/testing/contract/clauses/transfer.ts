@@ -2,7 +2,7 @@ import { longMs, shortMs } from '../harness.ts';
 import { type Contract, holdIds } from '../stage.ts';
 
 /** C29: a hold passes to another hold id. */
-export function describeTransfer({ harness, stage, describe, it, itQueues, expect }: Contract): void {
+export function describeTransfer({ has, harness, stage, describe, it, itQueues, expect }: Contract): void {
   const isGranted = { status: 'granted', nowMs: expect.any(Number) };
 
   describe('C29 A transfer', () => {
@@ -133,7 +133,7 @@ export function describeTransfer({ harness, stage, describe, it, itQueues, expec
       expect(await before.heard()).toEqual([]);
     });
 
-    if (!harness.lacks?.includes('modes'))
+    if (has('modes'))
       it('The transfer of a reader alongside others shares their fence, and each reader can be passed on', async () => {
         const process = stage.deafProcess();
         const readers = [process.reader(), process.reader(), process.reader()];

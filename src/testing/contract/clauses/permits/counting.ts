@@ -2,7 +2,7 @@ import { shortMs } from '../../harness.ts';
 import { type Contract, holdIds } from '../../stage.ts';
 
 /** C30: how many owners hold a key. */
-export function describePermits({ harness, stage, describe, it, itQueues, expect }: Contract): void {
+export function describePermits({ has, harness, stage, describe, it, itQueues, expect }: Contract): void {
   describe('C30 So many owners hold a key as it has permits', () => {
     it('Owners of any process are granted until no permit is left, and the next one is refused', async () => {
       const lines = [1, 2, 3].map(() => stage.deafProcess().permit(3));
@@ -57,7 +57,7 @@ export function describePermits({ harness, stage, describe, it, itQueues, expect
     });
 
     it('A permit passes to another owner, which holds it instead of the first', async () => {
-      if (harness.lacks?.includes('transfer')) return;
+      if (!has('transfer')) return;
       const process = stage.deafProcess();
       const [from, beside, to] = [process.permit(2), process.permit(2), process.permit(2)];
       await from.hold();
@@ -70,7 +70,7 @@ export function describePermits({ harness, stage, describe, it, itQueues, expect
     });
 
     itQueues('A permit that passes to an owner that has one leaves one for the first waiter, at once', async () => {
-      if (harness.lacks?.includes('transfer')) return;
+      if (!has('transfer')) return;
       const process = await stage.process();
       const [from, beside, to] = [process.permit(2), process.permit(2, 'owner'), process.permit(2, 'owner')];
       await from.hold();
@@ -82,7 +82,7 @@ export function describePermits({ harness, stage, describe, it, itQueues, expect
     });
 
     it('A permit does not pass to another owner if its owner has other holds: there might be too few permits', async () => {
-      if (harness.lacks?.includes('transfer')) return;
+      if (!has('transfer')) return;
       const process = stage.deafProcess();
       const own = [process.permit(1, 'owner'), process.permit(1, 'owner')] as const;
       for (const line of own) await line.hold();
