@@ -13,7 +13,7 @@ export const revision = 19;
 export const defaultSchema = 'reenlock';
 
 /** The SQL that creates the schema, or updates it to this version. Run it in one transaction. It may run again. */
-export function schemaSql(schema: string = defaultSchema): string {
+export function schemaSql(schema: string): string {
   return [begin, tables, holds, queue, operations, reading, upkeep, end]
     .join('')
     .trimStart()

@@ -1,4 +1,6 @@
-/** One of the nodes; undefined if there is none. `chance` returns a number in [0, 1). */
-export function randomNode<N>(nodes: readonly N[], chance: () => number): N | undefined {
-  return nodes[Math.floor(chance() * nodes.length)];
+import { systemClock } from '../../../core/base/clock.ts';
+
+/** One of the nodes; undefined if there is none. */
+export function randomNode<N>(nodes: readonly N[]): N | undefined {
+  return nodes[Math.floor(systemClock.jitter() * nodes.length)];
 }

@@ -1,5 +1,4 @@
 import type { Cluster, Redis, RedisOptions } from 'ioredis';
-import { systemClock } from '../../../../core/base/clock.ts';
 import type { Link, LinkWatch } from '../../../../core/base/link.ts';
 import { slotOf } from '../../cluster/slots.ts';
 import { retryMs, watchConnection } from '../connection-times.ts';
@@ -22,19 +21,17 @@ import { IoredisShard } from './shard.ts';
 import { IoredisSubscriber, subscriberOptions } from './subscriber.ts';
 import { WriteBatcher } from './write-batches.ts';
 
-/** A client of ioredis for a cluster. `chance` returns a number in [0, 1). */
+/** A client of ioredis for a cluster. */
 export class IoredisClusterDriver extends IoredisSender<Cluster> implements RedisDriver, RedisClusterDriver {
   readonly codeOf: (error: unknown) => string | undefined = ioredisCodeOf;
   readonly link: Link;
   readonly connection: LinkWatch;
-  readonly #chance: () => number;
   readonly #batchers = new WeakMap<Redis, WriteBatcher>();
 
-  constructor(client: Cluster, chance: () => number = systemClock.jitter) {
+  constructor(client: Cluster) {
     super(client);
     this.link = ioredisLink(client);
     this.connection = watchConnection(this.link);
-    this.#chance = chance;
   }
 
   get cluster(): RedisClusterDriver {
@@ -64,14 +61,14 @@ export class IoredisClusterDriver extends IoredisSender<Cluster> implements Redi
 
   /** Every node forwards the messages of all others. When the connection is lost, the next one is to another node. */
   openSubscriber(listener: SubscriberListener): RedisSubscriber {
-    const first = randomNode(this.client.nodes(), this.#chance);
+    const first = randomNode(this.client.nodes());
     if (first === undefined) throw new Error('The cluster has no node');
     const connection: Redis = first.duplicate({
       ...subscriberOptions,
       readOnly: false,
       retryStrategy: (attempt: number) => {
         const others = this.client.nodes().filter((node) => !isSameNode(node, connection));
-        const next = randomNode(others, this.#chance);
+        const next = randomNode(others);
         // ioredis reads the options at each connect.
         if (next !== undefined) Object.assign(connection.options, addressOf(next));
         return retryMs(attempt);

@@ -37,7 +37,7 @@ const pauseMs = 100;
 /** The code of a refusal if no server may serve the key at the moment. The client itself follows MOVED and ASK. */
 const momentary = new Set<string | undefined>(['TRYAGAIN', 'CLUSTERDOWN']);
 
-/** A client of node-redis for a cluster. `chance` returns a number in [0, 1). */
+/** A client of node-redis for a cluster. */
 export class NodeRedisClusterDriver implements RedisDriver, RedisClusterDriver {
   readonly keyPrefix: string;
   readonly codeOf: (error: unknown) => string | undefined = nodeRedisCodeOf;
@@ -45,9 +45,8 @@ export class NodeRedisClusterDriver implements RedisDriver, RedisClusterDriver {
   readonly connection: LinkWatch;
   readonly #client: NodeRedisCluster;
   readonly #nodes: ClusterNodes;
-  readonly #chance: () => number;
 
-  constructor(client: NodeRedisCluster, chance: () => number = systemClock.jitter) {
+  constructor(client: NodeRedisCluster) {
     const nodes = new ClusterNodes(client);
     this.keyPrefix = String(client._keyPrefix ?? '');
     this.link = new ClientLink(
@@ -58,7 +57,6 @@ export class NodeRedisClusterDriver implements RedisDriver, RedisClusterDriver {
     this.connection = watchConnection(this.link);
     this.#client = client;
     this.#nodes = nodes;
-    this.#chance = chance;
   }
 
   get cluster(): RedisClusterDriver {
@@ -107,10 +105,7 @@ export class NodeRedisClusterDriver implements RedisDriver, RedisClusterDriver {
     const nodes = this.#nodes;
     if (nodes.connections.length === 0) throw new Error('The cluster has no node');
     const next = (last: NodeRedisClient | undefined): NodeRedisClient | undefined =>
-      randomNode(
-        nodes.connections.filter((connection) => connection !== last),
-        this.#chance,
-      );
+      randomNode(nodes.connections.filter((connection) => connection !== last));
     return new NodeRedisSubscriber({ next, isCurrent: (origin) => !nodes.isGone(origin) }, listener);
   }
 
