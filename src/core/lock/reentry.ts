@@ -101,15 +101,17 @@ export function assertNotOwnGuards(
   name: LockName,
   { reentrant, mode, permits }: Pick<AcquireSettings & AcquireTarget, 'reentrant' | 'mode' | 'permits'>,
 ): void {
-  const own = scope.guarded.filter((hold) => hold.grant.request.id === name.id && hold.isHeld());
-  const hasFreePermit = permits !== undefined && new Set(own.map((hold) => hold.grant.request.owner)).size < permits;
-  const blocking = own.find((hold) => mode !== 'read' || hold.grant.request.mode === 'write');
+  const guarding = scope.guarded.filter((hold) => hold.grant.request.id === name.id && hold.isHeld());
+  const hasFreePermit =
+    permits !== undefined && new Set(guarding.map((hold) => hold.grant.request.owner)).size < permits;
+  const blocking = guarding.find((hold) => mode !== 'read' || hold.grant.request.mode === 'write');
   if (blocking === undefined || hasFreePermit) return;
   const isGuards = blocking.grant.reentrant === false;
-  const which = reentrant !== false ? 'its guard has' : isGuards ? 'both have' : 'this acquire has';
+  const own = isGuards ? 'both have `reentrant: false`' : 'this acquire has `reentrant: false`, as `whenFree` has';
+  const which = reentrant !== false ? 'its guard has `reentrant: false`' : own;
   const change = reentrant !== false ? 'the guard' : isGuards ? 'both' : 'this acquire';
   throw new LockConfigError(
-    `Expected a key that a guard of this request holds to be re-entered, got an acquire that would wait for its own request: ${which} \`reentrant: false\`, which is not reentrant. Release the guard's hold before, or give ${change} \`reentrant: 'trace'\``,
+    `Expected a key that a guard of this request holds to be re-entered, got an acquire that would wait for its own request: ${which}, which is not reentrant. Release the guard's hold before, or give ${change} \`reentrant: 'trace'\``,
     name,
   );
 }
@@ -125,8 +127,10 @@ export function heldBy(
     for (const hold of around.scope.holds.all) {
       const { grant } = hold;
       const isNested = around.isWithin(hold.work);
-      // It enters the hold of a call around it, unless one of the two is not reentrant. A permit is one of several.
-      const mayEnter = isNested && grant.reentrant !== false && reentrant !== false;
+      // It enters the hold of a call around it, unless one of the two is not reentrant, or the other one is for its scope alone.
+      const isOpen = grant.reentrant === 'trace' || (grant.reentrant === 'request' && around.scope === branch.scope);
+      const mayEnter = isNested && isOpen && reentrant !== false;
+      // A permit is one of several.
       const isCompatible = mode === 'permit' || (mode === 'read' && grant.request.mode === 'read');
       if (grant.request.id !== id || !grant.isHeld || mayEnter || isCompatible) continue;
       return isNested ? 'request' : 'branch';

@@ -1,4 +1,4 @@
-import { currentTrace, type HeldBy, type LockTimeoutError, lock } from '../../../src/core/index.ts';
+import { currentTrace, type HeldBy, type LockTimeoutError, lock, runInTrace } from '../../../src/core/index.ts';
 import { coreTests, outcomeOf, queued, type Setup, taken } from '../../support/stores/set-up.ts';
 import { recordWarnings } from '../../support/warnings.ts';
 
@@ -19,7 +19,7 @@ async function refusal({ clock }: Setup, call: Promise<unknown>): Promise<LockTi
 
 const words: Record<HeldBy, string> = {
   request:
-    'this request itself holds it, by a call around this one, and one of both has `reentrant: false`, which lets nobody else in. Remove that option, or this call',
+    "this request itself holds it, by a call around this one that it may not re-enter: one of both has `reentrant: false`, as `whenFree` has, or the outer one has `'request'` and this one is in a job. Change that option, or remove this call",
   branch:
     'another branch of this request holds it, such as parallel work or an earlier attempt that still runs. Await that before this call, or wait longer',
   trace:
@@ -46,6 +46,12 @@ describe('A call that gave up reports whether it waited for its own work', () =>
         await lock.run('other', () => lock.acquire('key', short));
       },
     ],
+    [
+      'a job within a request that has the key for itself alone',
+      'request',
+      () => lock.run('key', () => runInTrace(() => lock.run('key', noWork, short)), { reentrant: 'request' }),
+    ],
+    ['`whenFree` in a `run`', 'request', () => lock.run('key', () => lock.whenFree('key', short))],
     ['a batch', 'request', () => lock.run('key', () => lock.runAll(['a', 'key', 'z'], noWork, short), alone)],
     [
       'one of two calls at once',

@@ -26,7 +26,7 @@ export type HeldBy = 'request' | 'branch' | 'trace';
 /** Its words in the message of an error. */
 export const whyHeld: Record<HeldBy, string> = {
   request:
-    ': this request itself holds it, by a call around this one, and one of both has `reentrant: false`, which lets nobody else in. Remove that option, or this call',
+    ": this request itself holds it, by a call around this one that it may not re-enter: one of both has `reentrant: false`, as `whenFree` has, or the outer one has `'request'` and this one is in a job. Change that option, or remove this call",
   branch:
     ': another branch of this request holds it, such as parallel work or an earlier attempt that still runs. Await that before this call, or wait longer',
   trace:
