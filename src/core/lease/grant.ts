@@ -158,6 +158,13 @@ export class Grant implements Listed, EventSource {
     return Math.max(0, Math.min(remainingMs(now, this.#deadline), remainingMs(now, this.maxHold)));
   }
 
+  /** The message of its loss once its lease has ended. */
+  get whyEnded(): string {
+    return this.isFinal || remainingMs(this.#clock.now(), this.maxHold) <= 0
+      ? 'The lock was lost: it was held for longer than maxHoldMs'
+      : 'The lock was lost: its lease expired before it could be renewed';
+  }
+
   /** Whether any of its holds wants the watchdog. */
   get wantsRenewal(): boolean {
     return this.#renewingHolds > 0;

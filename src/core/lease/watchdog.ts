@@ -1,5 +1,5 @@
 import { Alarm } from '../base/alarm.ts';
-import type { Clock, Instant } from '../base/clock.ts';
+import type { Instant } from '../base/clock.ts';
 import { leaseDeadline, remainingMs } from '../base/deadline.ts';
 import { RoundLimiter } from '../base/round-limiter.ts';
 import { inBackground } from '../base/safely.ts';
@@ -123,7 +123,7 @@ export class Watchdog {
     return this.#limiter.run(() => {
       if (!this.#grants.has(grant)) return;
       if (grant.isHeld) inBackground(this.renewInBackground(grant));
-      else this.#onLost(grant, whyEnded(this.#access.clock, grant));
+      else this.#onLost(grant, grant.whyEnded);
     });
   }
 
@@ -162,7 +162,7 @@ export class Watchdog {
     const nowMs = this.#access.clock.now().monoMs;
     for (const grant of this.#grants) {
       // The deadline first: after a pause, nothing is sent for an expired lease.
-      if (!grant.isHeld) this.#onLost(grant, whyEnded(this.#access.clock, grant));
+      if (!grant.isHeld) this.#onLost(grant, grant.whyEnded);
       else if (grant.renewAtMs <= nowMs + slackOf(grant) && !grant.isRenewing)
         inBackground(this.renewWithinRound(grant));
       else {
@@ -175,10 +175,4 @@ export class Watchdog {
 
 function slackOf(grant: Grant): number {
   return Math.min(slackMs, (grant.isClaim ? grant.request.claimMs : grant.leaseMs) / 20);
-}
-
-function whyEnded(clock: Clock, grant: Grant): string {
-  return grant.isFinal || remainingMs(clock.now(), grant.maxHold) <= 0
-    ? 'The lock was lost: it was held for longer than maxHoldMs'
-    : 'The lock was lost: its lease expired before it could be renewed';
 }

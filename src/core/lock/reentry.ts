@@ -141,7 +141,7 @@ export function heldBy(
 
 /** The error of a lost grant, also if nobody has noticed yet that its lease expired. */
 export function lossOf({ runtime }: Scope, grant: Grant): LockLostError | undefined {
-  if (!grant.isHeld) runtime.grants.lose(grant, 'The lock was lost: its lease expired before it could be renewed');
+  if (!grant.isHeld) runtime.grants.lose(grant, grant.whyEnded);
   grant.wasLossReported ||= grant.lostError !== undefined;
   return grant.lostError;
 }

@@ -112,6 +112,15 @@ describe('Re-entry in one scope', () => {
     expect((await inJob(() => lock.acquire('key'))).isHeld()).toBe(true);
   });
 
+  it('Re-entry on a hold that lasted too long names `maxHoldMs`, also if no timer has noticed it yet', async () => {
+    const { job, clock } = setUp();
+    const { in: inJob } = job();
+    await inJob(() => lock.acquire('key', { leaseMs: 2_000, maxHoldMs: 2_000 }));
+    clock.skip(2_000);
+    const message = 'The lock was lost: it was held for longer than maxHoldMs';
+    await expect(inJob(() => lock.acquire('key'))).rejects.toMatchObject({ code: 'ERR_LOCK_LOST', message });
+  });
+
   it('Re-entry also works while Locks are being closed: the outer work must be able to end', async () => {
     const { job, locks, clock } = setUp();
     const { in: inJob } = job();
