@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import { constants } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
@@ -293,6 +294,13 @@ describe.each<readonly [string, () => AbstractHttpAdapter]>([
         return getLock('k').run(() => 'in', { waitMs: 0 });
       }
 
+      @Get('part')
+      @LockOn('guard')
+      async part(@Res() response: ServerResponse & { raw?: ServerResponse }): Promise<void> {
+        (response.raw ?? response).write('part');
+        await getLock('k').run(() => 'in', { waitMs: 0 });
+      }
+
       @Get('own')
       @LockOn('k', { waitMs: 0, handler: (error) => ({ own: error.code }) })
       own(): string {
@@ -327,6 +335,13 @@ describe.each<readonly [string, () => AbstractHttpAdapter]>([
       expect(response.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
       expect(await response.json()).toMatchObject({ status, code: 'ERR_LOCK_TIMEOUT' });
       expect(logged).toEqual([]);
+    });
+
+    it('after a part of the response ends the response, and with it the lock of the guard', async () => {
+      await locks.holdAs('other', 'k');
+      const response = await fetch(`${await start([Refusing])}/part`);
+      expect([response.status, await response.text()]).toEqual([200, 'part']);
+      await until(async () => (await holders('guard')) === 0);
     });
 
     it('by a store that has failed is logged, and its message is hidden from the client', async () => {

@@ -24,10 +24,10 @@ export function withBusySocketsProtected(server: Server, destroyIdle: () => void
 }
 
 function suppressDestroy(socket: WatchedSocket): () => void {
-  const own = Object.getOwnPropertyDescriptor(socket, 'destroy');
+  // Its own: that of its watch.
+  const { destroy } = socket;
   socket.destroy = () => socket;
   return () => {
-    Reflect.deleteProperty(socket, 'destroy');
-    if (own !== undefined) Object.defineProperty(socket, 'destroy', own);
+    socket.destroy = destroy;
   };
 }

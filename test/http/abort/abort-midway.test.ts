@@ -4,16 +4,17 @@ import { gate } from '../../support/gate.ts';
 import { Contest } from '../../support/http/contest.ts';
 import { type Call, describeFrameworks } from '../../support/http/frameworks.ts';
 import { clientLeaves, ServerStage } from '../../support/http/server-stage.ts';
+import { until } from '../../support/until.ts';
 
 /** Sends the head of a request, and the first of two halves of its body. */
-async function upload(stage: ServerStage) {
+async function upload(stage: ServerStage, half = 'half') {
   const client = (await stage.connect()).request({
     path: '/first',
     trace: 'first',
     method: 'POST',
-    headers: ['Content-Length: 8'],
+    headers: [`Content-Length: ${2 * half.length}`],
   });
-  client.socket.write('half');
+  client.socket.write(half);
   return client;
 }
 
@@ -52,6 +53,33 @@ describeFrameworks('A client that hangs up in the middle of its request', (frame
     contest.go();
     await contest.expectStillHeld();
     await contest.first.hangUp();
+    await contest.stage.until('first hears');
+    await contest.expectHeldUntil(work);
+  });
+
+  it('[abort-midway-06] A handler that learns from a failed write that its client has hung up keeps its hold until its end', async () => {
+    const [left, work] = [gate(), gate()];
+    const uploadMuch = (stage: ServerStage) => upload(stage, 'x'.repeat(1_000_000));
+    const contest = await Contest.opened(framework, {}, uploadMuch, async (call, stage) => {
+      call.detach();
+      // From then on Node does not read from the connection.
+      await until(
+        () => call.req.readableLength,
+        (length) => length >= call.req.readableHighWaterMark,
+      );
+      stage.note('first has much to read');
+      await left;
+      call.res.on('error', () => {});
+      // Node destroys the connection in the context of this call.
+      call.res.write('part');
+      await clientLeaves(stage);
+      await work;
+      call.res.end();
+    });
+    contest.go();
+    await contest.stage.until('first has much to read');
+    await contest.first.hangUp('RST');
+    left.open();
     await contest.stage.until('first hears');
     await contest.expectHeldUntil(work);
   });
