@@ -5,7 +5,7 @@ import { LockNotHeldError, LockScopeError } from '../model/errors/mistakes.ts';
 import { checkedName, checkedNames, type LockKey, type LockName } from '../model/key.ts';
 import { acquireRules, checkAcquireOptions } from '../model/options.ts';
 import type { AcquireOptions, BatchHold, Hold, LockInfo, TryOptions, WhenFreeOptions } from '../model/types.ts';
-import { checkOptions, checkValue, type Rule, routine as routineRule } from '../model/validate.ts';
+import { callable, checkOptions, checkValue, type Rule } from '../model/validate.ts';
 import { forceReleaseLock, inspectLock } from '../runtime/inspect.ts';
 import { defaultLocks, runtimeOf } from '../runtime/locks.ts';
 import type { Runtime } from '../runtime/runtime.ts';
@@ -109,10 +109,10 @@ function checkedWhenFree(options: WhenFreeOptions | undefined): WhenFreeOptions 
 
 /** Checked before the key is acquired. Other libraries have the routine last. */
 function checkedRoutine<R>(routine: R, usage: string, options: unknown): R {
-  if (routineRule.accepts(routine)) return routine;
+  if (typeof routine === 'function') return routine;
   const where = usage.slice(0, usage.indexOf('('));
-  const words = typeof options === 'function' ? 'a function, with the options after it' : routineRule.expected;
-  const rule: Rule = { ...routineRule, expected: words, hint: () => `write \`${usage}\`` };
+  const words = typeof options === 'function' ? 'a function, with the options after it' : callable.expected;
+  const rule: Rule = { ...callable, expected: words, hint: () => `write \`${usage}\`` };
   checkValue(`the routine of ${where}`, routine, rule);
   return routine;
 }

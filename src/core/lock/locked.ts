@@ -2,7 +2,7 @@ import { LockConfigError } from '../model/errors/mistakes.ts';
 import { assertConstantKey, type KeyPlace, type LockKey, type LockKeys } from '../model/key.ts';
 import { checkAcquireOptions } from '../model/options.ts';
 import type { AcquireOptions } from '../model/types.ts';
-import { describe, isGenerator } from '../model/validate.ts';
+import { describe } from '../model/validate.ts';
 import { getLock, lock } from './lock.ts';
 
 /** Names what one call of a method locks: a key, or several, from the call's arguments and, by `this`, its object. */
@@ -125,7 +125,7 @@ function runnerOf(key: unknown, options: AcquireOptions): Runner {
 
 function lockedMethod(method: unknown, name: unknown, run: Runner): unknown {
   const routine = method as (...args: unknown[]) => unknown;
-  if (isGenerator(method)) throw notAMethod('generator', name);
+  if (Object.prototype.toString.call(method).endsWith('GeneratorFunction]')) throw notAMethod('generator', name);
   function locked(this: unknown, ...args: unknown[]): Promise<unknown> {
     return run(this, args, () => Reflect.apply(routine, this, args));
   }

@@ -1,6 +1,7 @@
 import { isPromise, type MaybePromise, settle } from '../base/maybe-promise.ts';
 import { hasCode } from '../model/errors/by-code.ts';
 import { LockLostError } from '../model/errors/failures.ts';
+import { LockConfigError } from '../model/errors/mistakes.ts';
 import { runInBranch } from '../scope/context.ts';
 import type { Branch } from '../scope/scope.ts';
 import { type ScopedBatch, worstOf } from './batch-hold.ts';
@@ -23,6 +24,7 @@ export async function runHeld<H extends ScopedHold | ScopedBatch, T>(
   let value: T;
   try {
     value = await runInBranch(branch, () => routine(hold));
+    assertDone(value);
   } catch (error) {
     await hold.releaseSlot();
     const released = hold.release();
@@ -46,6 +48,15 @@ export async function runHeld<H extends ScopedHold | ScopedBatch, T>(
     settled();
   }
   return value;
+}
+
+/** Throws if a routine has only made a generator. Its work would begin after the release, which nothing else would show. */
+function assertDone(value: unknown): void {
+  const tag = Object(value)[Symbol.toStringTag];
+  if (tag !== 'AsyncGenerator' && tag !== 'Generator') return;
+  throw new LockConfigError(
+    'Expected the routine to have done its work when it returned, got a generator, which works only when it is read: read it to its end inside the routine',
+  );
 }
 
 /** As `releaseKept`, for each hold of a batch. */

@@ -81,15 +81,6 @@ export const boolean: Rule = { expected: 'true or false', accepts: (value) => ty
 /** A function of any kind. */
 export const callable: Rule = { expected: 'a function', accepts: (value) => typeof value === 'function' };
 
-/** A function that has done its work when what it returns has settled. The work of a generator begins later. */
-export const routine: Rule = { ...callable, accepts: (value) => callable.accepts(value) && !isGenerator(value) };
-
-/** Whether it is a generator function. One that is compiled for ES2017 or older is not recognized. */
-export function isGenerator(value: unknown): boolean {
-  const tag = (value as { readonly [Symbol.toStringTag]?: unknown })[Symbol.toStringTag];
-  return tag === 'AsyncGeneratorFunction' || tag === 'GeneratorFunction';
-}
-
 /** A promise, of any library. */
 export const promised: Rule = {
   expected: 'a promise',
@@ -190,7 +181,7 @@ function isPlain(value: object): boolean {
 /** A value and its type, short enough for a message. */
 export function describe(value: unknown): string {
   const kind = kindOf(value);
-  if (unprinted.has(kind)) return typed(value);
+  if (kind === 'object' || kind === 'array' || kind === 'function' || kind === 'symbol') return typed(value);
   // A connection string may have a password: only its scheme is shown.
   const words = String(value).replace(/:\/\/.*/s, '://…');
   return `\`${words.slice(0, 100)}\` (${kind})`;
@@ -201,11 +192,6 @@ export function typed(value: unknown): string {
   return `a value of type ${kindOf(value)}`;
 }
 
-/** Kinds of values that would be long or useless in a message. */
-const unprinted: ReadonlySet<string> = new Set(['object', 'array', 'function', 'generator', 'symbol']);
-
 function kindOf(value: unknown): string {
-  if (value === null) return 'null';
-  if (typeof value === 'function' && isGenerator(value)) return 'generator';
-  return Array.isArray(value) ? 'array' : typeof value;
+  return value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value;
 }

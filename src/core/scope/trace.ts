@@ -2,7 +2,7 @@ import { LockAbortedError } from '../model/errors/refusals.ts';
 import { acquireRules, type CheckedTrust, checkTrust, type Trust, traceRules } from '../model/options.ts';
 import { audienceRule, type SignedTrust, signatureHeader, type TraceSignatures } from '../model/signature.ts';
 import type { Trace } from '../model/types.ts';
-import { checkOptions, checkValue, objectWith, type Rule, routine as routineRule, text } from '../model/validate.ts';
+import { callable, checkOptions, checkValue, objectWith, type Rule, text } from '../model/validate.ts';
 import { defaultLocks, type Locks, runtimeOf } from '../runtime/locks.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { currentBranch, currentScope, runInScope } from './context.ts';
@@ -82,7 +82,7 @@ export async function runInTrace<T, R extends TraceRequest = TraceRequest>(
   routine: () => T | PromiseLike<T>,
   options?: RunInTraceOptions<R>,
 ): Promise<T> {
-  checkValue('the first argument of runInTrace', routine, routineRule);
+  checkValue('the first argument of runInTrace', routine, callable);
   const { traceId, locks, signal, request, trust } = checkOptions<RunInTraceOptions<R>>(options, rules, 'runInTrace');
   const stopped = [signal, request?.signal].find((each) => each?.aborted);
   if (stopped !== undefined) throw new LockAbortedError({ cause: stopped.reason });

@@ -188,14 +188,11 @@ describe('The options of runInTrace', () => {
     );
   });
 
-  it.each([undefined, null, 'routine', {}, async function* rows() {}])(
-    'runInTrace refuses %p as the routine',
-    async (routine) => {
-      await expect(runInTrace(routine as unknown as () => void)).rejects.toThrow(
-        /^Expected the first argument of runInTrace to be a function, got /,
-      );
-    },
-  );
+  it.each([undefined, null, 'routine', {}])('runInTrace refuses %p as the routine', async (routine) => {
+    await expect(runInTrace(routine as () => void)).rejects.toThrow(
+      /^Expected the first argument of runInTrace to be a function, got /,
+    );
+  });
 
   it('runInTrace refuses an unknown option', async () => {
     await expect(runInTrace(() => {}, { trace: 'a' } as object)).rejects.toThrow(/to be among .*, got `trace`$/);

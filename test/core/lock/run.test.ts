@@ -38,9 +38,6 @@ describe('lock.run', () => {
     [undefined, '`undefined` (undefined)'],
     [{ waitMs: 5 }, 'a value of type object'],
     [Promise.resolve(1), 'a value of type object'],
-    // Their work would begin after the release.
-    [async function* rows() {}, 'a value of type generator'],
-    [function* rows() {}, 'a value of type generator'],
   ])('run refuses %p as its routine, before it acquires the key', async (value, got) => {
     const { job, locks } = setUp();
     const granted = jest.fn();
@@ -57,6 +54,19 @@ describe('lock.run', () => {
     });
     expect(granted).not.toHaveBeenCalled();
   });
+
+  it.each([async function* rows() {}, function* rows() {}, () => (async function* rows() {})()])(
+    'run and runAll reject if their routine returns a generator, whose work would begin after the release: %p',
+    async (routine) => {
+      const { job, store } = setUp();
+      const refusal = { code: 'ERR_LOCK_CONFIG', message: expect.stringContaining('got a generator') };
+      await job().in(async () => {
+        await expect(lock.run('key', routine as () => unknown)).rejects.toMatchObject(refusal);
+        await expect(lock.runAll(['key', 'other'], routine as () => unknown)).rejects.toMatchObject(refusal);
+      });
+      expect(await store.remains()).toEqual([]);
+    },
+  );
 
   it.each([new Error('routine'), 'a string', undefined, null, 0])(
     'run rejects with what its routine throws, unchanged, and releases: %p',
