@@ -1,6 +1,6 @@
 import { type IncomingMessage, ServerResponse } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
-import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { createLocks, type Locks, MemoryStore } from 'reenlock';
 import { lockOn, traceContext } from 'reenlock/fastify';
 import { gate } from '../support/gate.ts';
@@ -30,21 +30,27 @@ describe('A guard on the route of a WebSocket', () => {
   let socket: Socket;
   const journal: string[] = [];
 
-  async function open(work: (request: FastifyRequest) => unknown): Promise<void> {
+  /** Sends a request to a guarded route, and resolves when its handler has begun, and done `work`. */
+  async function open(
+    work: (request: FastifyRequest, reply: FastifyReply) => unknown,
+    { headers = 'Connection: Upgrade\r\nUpgrade: websocket\r\n', takesOver = true } = {},
+  ): Promise<void> {
     const taken = gate();
     takeUpgrades(app);
     await app.register(traceContext({ locks }));
     app.get('/', { preHandler: lockOn('k') }, (request, reply) => {
       journal.push('in');
-      work(request);
-      reply.hijack();
-      request.raw.socket.write('HTTP/1.1 101 Switching Protocols\r\n\r\n');
+      work(request, reply);
+      if (takesOver) {
+        reply.hijack();
+        request.raw.socket.write('HTTP/1.1 101 Switching Protocols\r\n\r\n');
+      }
       taken.open();
     });
     await app.listen({ port: 0, host: '127.0.0.1' });
     socket = connect((app.server.address() as AddressInfo).port, '127.0.0.1');
     socket.on('error', () => {}).resume();
-    socket.write('GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
+    socket.write(`GET / HTTP/1.1\r\nHost: x\r\n${headers}\r\n`);
     await taken;
   }
 
@@ -83,6 +89,26 @@ describe('A guard on the route of a WebSocket', () => {
     });
     const released = new Promise((resolve) => locks.on('released', resolve));
     own?.destroy();
+    await released;
+    expect(journal).toEqual(['in', 'released']);
+  });
+
+  it.each([
+    ['A route of a WebSocket whose socket is not yet taken over', { takesOver: false }],
+    ['A handler that hijacks its reply without a WebSocket', { headers: '' }],
+  ])('%s keeps its lock if the client disconnects, until it ends the response', async (_, how) => {
+    let reply: FastifyReply | undefined;
+    const gone = gate();
+    await open((request, own) => {
+      reply = own;
+      request.raw.socket.once('close', () => gone.open());
+    }, how);
+    socket.resetAndDestroy();
+    await gone;
+    await new Promise(setImmediate);
+    expect((await store.inspect('k')).holds).toHaveLength(1);
+    const released = new Promise((resolve) => locks.on('released', resolve));
+    reply?.raw.end();
     await released;
     expect(journal).toEqual(['in', 'released']);
   });

@@ -116,6 +116,21 @@ describe('Hono without a response of `node:http`', () => {
     expect(chunks).toEqual([]);
   });
 
+  it('With releaseOn `close` the lock is released when the body was read, when its client cancels it, or at once without one', async () => {
+    const guard = lockOn('k', { releaseOn: 'close' });
+    app.get('/text', guard, (c) => c.body(new ReadableStream({ pull: (controller) => controller.close() })));
+    app.get('/endless', guard, (c) =>
+      c.body(new ReadableStream({ pull: (controller) => controller.enqueue(new Uint8Array(1)) })),
+    );
+    app.get('/empty', guard, (c) => c.body(null));
+    await (await app.request('/text')).text();
+    await until(isFree);
+    await (await app.request('/endless')).body?.cancel();
+    await until(isFree);
+    await app.request('/empty');
+    await until(isFree);
+  });
+
   it('A stream that fails, or that its client cancels, releases the lock', async () => {
     app.get('/fails', lockOn('k'), (c) =>
       c.body(new ReadableStream({ pull: () => Promise.reject(new Error('broken')) })),
