@@ -86,7 +86,7 @@ export class ScopedBatch implements BatchHold, Hold {
 
   readonly release = (): Promise<void> => {
     if (this.#released === undefined) {
-      for (const unsubscribe of this.#unsubscribe.splice(0)) unsubscribe();
+      this.unlisten();
       this.#released = all(this.newestFirst.map((hold) => hold.release()));
       // A release that nobody awaits must not end the process.
       this.#released.catch(ignore);
@@ -112,8 +112,17 @@ export class ScopedBatch implements BatchHold, Hold {
     };
   }
 
+  /** Removes the listeners of its signal. */
+  unlisten(): void {
+    for (const unsubscribe of this.#unsubscribe.splice(0)) unsubscribe();
+  }
+
+  /** As `ScopedHold.endBlock`, for each of its holds. */
   [Symbol.asyncDispose](): Promise<void> {
-    return this.release();
+    const ended = all(this.newestFirst.map((hold) => hold.endBlock().promise));
+    // As in `release`.
+    ended.catch(ignore);
+    return ended;
   }
 
   /** As `ScopedHold.toJSON`, for each of its holds. */

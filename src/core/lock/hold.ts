@@ -45,6 +45,10 @@ export class ScopedHold implements OwnedHold {
   readonly #renew: boolean;
   #work: Branch;
   #released: Deferred<void> | undefined;
+  /** How many promises of `waitUntil` are not settled. */
+  #postponed = 0;
+  /** Whether its block has ended: it is released when those promises have settled. */
+  #isDue = false;
 
   constructor(grant: Grant, work: Branch, { mode, renew }: { readonly mode: HoldMode; readonly renew: boolean }) {
     this.#grant = grant;
@@ -67,7 +71,8 @@ export class ScopedHold implements OwnedHold {
 
   inherit(): void {
     const { parent } = this.#work;
-    if (parent === undefined) return;
+    // Work that goes on in its branch has it until then, and the branch around waits.
+    if (parent === undefined || this.#isDue) return;
     this.#work = parent;
     const { grant } = this;
     if (grant.reentrant === false) return;
@@ -131,6 +136,12 @@ export class ScopedHold implements OwnedHold {
       // Also after the release, so that a rejection is reported.
       this.#scope.postpone(this, promise);
       if (this.#released !== undefined) throw this.#notHeld();
+      this.#postponed += 1;
+      const settled = (): void => {
+        this.#postponed -= 1;
+        if (this.#isDue) this.endBlock();
+      };
+      Promise.resolve(promise).then(settled, settled);
     };
   }
 
@@ -140,6 +151,13 @@ export class ScopedHold implements OwnedHold {
 
   get release(): () => Promise<void> {
     return () => this.startRelease().promise;
+  }
+
+  /** Releases it at the end of its block: of `run`, or of `await using`. If `waitUntil` postpones that, nobody waits for it. */
+  endBlock(): Deferred<void> {
+    if (this.#postponed === 0) return this.startRelease();
+    this.#isDue = true;
+    return done;
   }
 
   startRelease(): Deferred<void> {
@@ -181,7 +199,7 @@ export class ScopedHold implements OwnedHold {
   }
 
   [Symbol.asyncDispose](): Promise<void> {
-    return this.startRelease().promise;
+    return this.endBlock().promise;
   }
 
   /** For responses and logs: without the owner, which lets others in, and without the ids of holds and processes. */

@@ -27,7 +27,7 @@ export async function runHeld<H extends ScopedHold | ScopedBatch, T>(
     assertDone(value);
   } catch (error) {
     await hold.releaseSlot();
-    const released = hold.release();
+    const released = hold[Symbol.asyncDispose]();
     branch.end();
     // A failed release emits an event; the caller needs the routine's own error.
     await released.catch(() => {});
@@ -62,8 +62,8 @@ function assertDone(value: unknown): void {
 /** As `releaseKept`, for each hold of a batch. */
 export async function releaseAllKept(batch: ScopedBatch, value: unknown): Promise<void> {
   const results = await Promise.allSettled(batch.newestFirst.map(async (hold) => releaseKept(hold, value)));
-  // The holds are released already: this only removes the listeners of the batch's signal.
-  await batch.release().catch(() => {});
+  // Work that `waitUntil` was given may still look at it.
+  if (!batch.isHeld()) batch.unlisten();
   const lost = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
   if (lost.length > 0) throw worstOf(lost);
 }
@@ -78,7 +78,7 @@ export function releaseKept(hold: ScopedHold, value: unknown): MaybePromise<void
   const hasLapsed = grant.isOpen && !grant.isHeld;
   const lost = grant.lostError ?? (hasLapsed ? lostError(hold, value) : undefined);
   return settle(
-    () => hold.startRelease().valueOrPromise,
+    () => hold.endBlock().valueOrPromise,
     () => {
       if (lost !== undefined) throw lostError(hold, value, lost);
     },

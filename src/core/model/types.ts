@@ -150,8 +150,8 @@ export interface Hold extends AsyncDisposable {
   /**
    * Keeps the hold until `promise` has settled, also past the end of its request or job. You can still call it right after you have
    * ended the response, in the same turn. If the promise rejects, a `warning` event reports it; nothing is thrown. Throws
-   * `LockNotHeldError` if the hold was already released: the work then goes on without the lock. An explicit `release` does not wait
-   * for the promise.
+   * `LockNotHeldError` if the hold was already released: the work then goes on without the lock. `run`, `runAll` and the end of `await
+   * using` release the hold after the promise, and do not wait for that themselves. An explicit `release` does not wait for it.
    *
    * @example
    * ```ts
