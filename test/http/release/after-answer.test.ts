@@ -2,7 +2,7 @@ import { currentTrace, isLockError, lock } from 'reenlock';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { gate } from '../../support/gate.ts';
 import { Contest } from '../../support/http/contest.ts';
-import { describeFrameworks } from '../../support/http/frameworks.ts';
+import { type Call, describeFrameworks } from '../../support/http/frameworks.ts';
 import { describeExpress } from '../../support/http/native.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
 
@@ -62,27 +62,33 @@ describeFrameworks('A request that goes on after its answer', (framework) => {
   });
 
   if (framework.awaitsHandlers) {
-    it('[after-answer-04] The lock is released only after work that goes on for longer than abortGraceMs: a client with its response has not disconnected', async () => {
-      const clock = new ManualClock();
-      const work = gate();
-      const contest = await Contest.start(
-        framework,
-        { locks: { clock, waitMs: Number.POSITIVE_INFINITY } },
-        async (call, stage) => {
-          call.detach();
-          call.res.on('close', () => stage.note('first is sent'));
-          call.res.end('first');
-          await work;
-          stage.note(`told to stop: ${currentTrace()?.signal.aborted}`);
-        },
-      );
-      contest.go();
-      await contest.stage.until('first is sent');
-      await clock.advance(60_000);
-      await contest.expectHeldUntil(work);
-      contest.stage.expectOrder('told to stop: false', 'released first k', 'second in');
-      expect(contest.stage.journal).not.toContain('lost first k');
-    });
+    it.each([
+      ['a client with its response has not disconnected', ({ res }: Call) => res.end('first')],
+      ['nor has one whose response the handler has destroyed', ({ res }: Call) => res.destroy()],
+    ] as const)(
+      '[after-answer-04] The lock is released only after work that goes on for longer than abortGraceMs: %s',
+      async (_, end) => {
+        const clock = new ManualClock();
+        const work = gate();
+        const contest = await Contest.start(
+          framework,
+          { locks: { clock, waitMs: Number.POSITIVE_INFINITY } },
+          async (call, stage) => {
+            call.detach();
+            call.res.on('close', () => stage.note('first is closed'));
+            end(call);
+            await work;
+            stage.note(`told to stop: ${currentTrace()?.signal.aborted}`);
+          },
+        );
+        contest.go();
+        await contest.stage.until('first is closed');
+        await clock.advance(60_000);
+        await contest.expectHeldUntil(work);
+        contest.stage.expectOrder('told to stop: false', 'released first k', 'second in');
+        expect(contest.stage.journal).not.toContain('lost first k');
+      },
+    );
   } else {
     it('[after-answer-05] The lock is released before the handler has ended if a time limit responds in its place', async () => {
       const work = gate();
