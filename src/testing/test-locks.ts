@@ -251,6 +251,8 @@ function buildTestLocks(clock: Clock, options: LocksOptions): TestLocks {
     async end() {
       store.heal();
       for (const scope of scopes.splice(0)) scope.end();
+      // A release that met a fault is on its way again. A manual clock would have to be advanced for it.
+      if (!(clock instanceof ManualClock)) await inRealTime(runtime.releases.idle());
       const left = await leftIn(store);
       const closing = locks.close({ drainMs: 0 });
       if (clock instanceof ManualClock) await clock.advance(closingMs);
@@ -291,6 +293,16 @@ async function untilWaiting(locks: Locks, areWaiting: () => Promise<boolean>, ti
     realTimers.clear(timer);
     unsubscribe();
   }
+}
+
+/** Resolves when the work has settled, or after the time that a test is given to wait: fake timers may stand still. */
+async function inRealTime(work: Promise<void>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<void>((resolve) => {
+    timer = realTimers.start(resolve, waitingMs);
+  });
+  await Promise.race([work, late]);
+  realTimers.clear(timer);
 }
 
 /** What is still held or waited for, once work that needs no time has settled. */

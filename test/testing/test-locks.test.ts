@@ -181,6 +181,14 @@ describe('end', () => {
     await job;
   });
 
+  it('end waits for a release that met a fault, since the tested code has left nothing behind', async () => {
+    const locks = createTestLocks({ storeTimeoutMs: 100 });
+    locks.failNext('release', 'lost-call');
+    await runInTrace(() => lock.run('k', () => undefined), { locks });
+    await locks.end();
+    expect(locks.history().filter(({ event }) => event === 'released')).toHaveLength(1);
+  });
+
   it('end names a detached hold, and accepts a test that has ended it as it says', async () => {
     const detach = (locks: TestLocks): Promise<unknown> =>
       runInTrace(async () => (await lock.acquire('seat')).detach({ leaseMs: 60_000 }), { locks });
