@@ -212,6 +212,21 @@ describeFrameworks('A large or streamed answer', (framework) => {
     await contest.expectHeldUntil(rest);
   });
 
+  it('A response with two sources, of which one has ended, releases the lock when the client hangs up', async () => {
+    const source = new PassThrough();
+    const contest = await Contest.start(framework, (call) =>
+      detached(call, async () => {
+        source.pipe(call.res);
+        Readable.from(['one,']).pipe(call.res, { end: false });
+      }),
+    );
+    contest.go();
+    await contest.first.receives(/one,/);
+    await contest.first.hangUp();
+    await contest.expectHandedOn();
+    source.destroy();
+  });
+
   it.each(hangups)(
     '[streams-11] A response whose source is idle releases the lock when the client hangs up (%s)',
     async (how) => {
