@@ -39,4 +39,17 @@ describeStyles('A configured Locks that is replaced', (framework) => {
       processState().configured = undefined;
     }
   });
+
+  it('A `traceContext` below one that uses the configured Locks may name the same Locks', async () => {
+    const locks = configureLocks();
+    try {
+      const stage = await ServerStage.start(framework, { bare: true }, (app, stage) =>
+        app.use(traceContext()).use(traceContext({ locks })).route('/x', lockOn('k'), stage.handler('x')),
+      );
+      expect((await stage.get('/x')).status).toBe(200);
+    } finally {
+      await locks.close();
+      processState().configured = undefined;
+    }
+  });
 });
