@@ -1,4 +1,5 @@
 import cluster from 'node:cluster';
+import threads from 'node:worker_threads';
 import { type Clock, systemClock, within } from '../base/clock.ts';
 import { processState, warnOnce } from '../base/process-state.ts';
 import { onFault } from '../base/safely.ts';
@@ -247,7 +248,7 @@ class ProcessLocks implements Locks {
     if (isOneOfMany() && store.capabilities.shared === false) {
       warnOnce(
         'LOCK_CLUSTER',
-        'This process is one of several (a cluster worker, or an instance of PM2), and its `Locks` is in memory: the other processes are not excluded. Give it a store that they share',
+        'This process or thread is one of several (a cluster worker, an instance of PM2, a worker thread), and its `Locks` is in memory: the others are not excluded. Give it a store that they share',
       );
     }
     const events = new Events();
@@ -334,7 +335,8 @@ class ProcessLocks implements Locks {
 
 inspectAsJson(ProcessLocks, 'Locks');
 
-/** PM2 numbers its instances from 0, in each of its modes: the first may be the only one. */
+/** PM2 numbers its instances from 0, in each of its modes: the first may be the only one. Test runners use threads, too. */
 function isOneOfMany(): boolean {
-  return cluster.isWorker || Number(process.env.NODE_APP_INSTANCE) > 0;
+  const { NODE_APP_INSTANCE, NODE_ENV } = process.env;
+  return cluster.isWorker || Number(NODE_APP_INSTANCE) > 0 || !(threads.isMainThread || NODE_ENV === 'test');
 }

@@ -1,5 +1,6 @@
 import cluster from 'node:cluster';
 import { PassThrough } from 'node:stream';
+import threads from 'node:worker_threads';
 import { createLocks, lock, runInTrace } from 'reenlock';
 import { express5 } from '../../support/http/express-app.ts';
 import { type Call, describeStyles, type GuardOptions, type Handler } from '../../support/http/frameworks.ts';
@@ -14,20 +15,31 @@ function once(code: string, message: RegExp): unknown[] {
   return [{ code, message: expect.stringMatching(message), detail }];
 }
 
-it.each<[string, boolean, string | undefined, boolean]>([
-  ['warns once in a cluster worker', true, undefined, true],
-  ['warns once in a second instance of PM2', false, '1', true],
-  ['does not warn in a process of its own', false, undefined, false],
-  ['does not warn in the first instance of PM2, which may be the only one', false, '0', false],
-])('A Locks in memory %s, and locks all the same', async (_, isWorker, instance, warns) => {
+interface Place {
+  readonly isWorker?: boolean;
+  readonly isMainThread?: boolean;
+  readonly env?: NodeJS.ProcessEnv;
+}
+
+it.each<[what: string, place: Place, warns: boolean]>([
+  ['warns once in a cluster worker', { isWorker: true }, true],
+  ['warns once in a second instance of PM2', { env: { NODE_APP_INSTANCE: '1' } }, true],
+  ['warns once in a worker thread', { isMainThread: false, env: { NODE_ENV: 'production' } }, true],
+  ['does not warn in a process of its own', { env: { NODE_ENV: 'production' } }, false],
+  ['does not warn in the first instance of PM2, which may be the only one', { env: { NODE_APP_INSTANCE: '0' } }, false],
+  ['does not warn in a worker thread of a test runner', { isMainThread: false }, false],
+])('A Locks in memory %s, and locks all the same', async (_, place, warns) => {
+  const { isWorker = false, isMainThread = true } = place;
   const worker = jest.replaceProperty(cluster, 'isWorker', isWorker);
-  const env = jest.replaceProperty(process, 'env', { ...process.env, NODE_APP_INSTANCE: instance });
+  const thread = jest.replaceProperty(threads, 'isMainThread', isMainThread);
+  const env = jest.replaceProperty(process, 'env', { ...process.env, ...place.env });
   for (const locks of [createLocks(), createLocks()]) {
     expect(await runInTrace(() => lock.run('k', () => 'in'), { locks })).toBe('in');
     await locks.close();
   }
-  expect(warnings()).toEqual(warns ? once('LOCK_CLUSTER', /other processes are not excluded/) : []);
+  expect(warnings()).toEqual(warns ? once('LOCK_CLUSTER', /the others are not excluded/) : []);
   worker.restore();
+  thread.restore();
   env.restore();
 });
 
