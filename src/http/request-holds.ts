@@ -42,6 +42,7 @@ function share(req: IncomingMessage): object | undefined {
   const names = tracedOf(req).holdNames;
   const known = prototypes.get(shared) ?? new Set();
   const missing = names.filter((name) => !known.has(name));
+  if (missing.length === 0) return shared;
   if (missing.some((name) => name in shared)) return undefined;
   for (const name of missing) Object.defineProperty(shared, name, accessor(name));
   prototypes.set(shared, new Set([...known, ...missing]));

@@ -102,10 +102,10 @@ export function assertNotOwnGuards(
   { reentrant, mode, permits }: Pick<AcquireSettings & AcquireTarget, 'reentrant' | 'mode' | 'permits'>,
 ): void {
   const guarding = scope.guarded.filter((hold) => hold.grant.request.id === name.id && hold.isHeld());
-  const hasFreePermit =
-    permits !== undefined && new Set(guarding.map((hold) => hold.grant.request.owner)).size < permits;
   const blocking = guarding.find((hold) => mode !== 'read' || hold.grant.request.mode === 'write');
-  if (blocking === undefined || hasFreePermit) return;
+  if (blocking === undefined) return;
+  const owners = new Set(guarding.map((hold) => hold.grant.request.owner));
+  if (permits !== undefined && owners.size < permits) return;
   const isGuards = blocking.grant.reentrant === false;
   const own = isGuards ? 'both have `reentrant: false`' : 'this acquire has `reentrant: false`, as `whenFree` has';
   const which = reentrant !== false ? 'its guard has `reentrant: false`' : own;

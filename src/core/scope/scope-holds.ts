@@ -278,17 +278,15 @@ export class ScopeHolds {
   }
 
   /** The other branches of this scope, and of jobs within, that have what a branch wants. */
-  #otherHolders({ id, branch, mode }: Wanted): Branch[] {
-    const within = [...(this.#within ?? none)].flatMap((job) => job.#otherHolders({ id, branch, mode }));
-    const others = this.#holds.filter(
-      (hold) =>
-        hold.grant.request.id === id &&
-        hold.grant.reentrant !== false &&
-        hold.grant.lostError === undefined &&
-        excludes(hold.mode, mode) &&
-        !branch.isWithin(hold.work),
-    );
-    return [...others.map((hold) => hold.work), ...within];
+  #otherHolders(wanted: Wanted): Branch[] {
+    const { id, branch, mode } = wanted;
+    const others: Branch[] = [];
+    for (const { grant, mode: held, work } of this.#holds) {
+      const isLasting = grant.request.id === id && grant.reentrant !== false && grant.lostError === undefined;
+      if (isLasting && excludes(held, mode) && !branch.isWithin(work)) others.push(work);
+    }
+    for (const job of this.#within ?? none) others.push(...job.#otherHolders(wanted));
+    return others;
   }
 }
 
