@@ -86,7 +86,7 @@ export class ScopedBatch implements BatchHold, Hold {
 
   readonly release = (): Promise<void> => {
     if (this.#released === undefined) {
-      this.unlisten();
+      this.#unlisten();
       this.#released = all(this.newestFirst.map((hold) => hold.release()));
       // A release that nobody awaits must not end the process.
       this.#released.catch(ignore);
@@ -112,17 +112,18 @@ export class ScopedBatch implements BatchHold, Hold {
     };
   }
 
-  /** Removes the listeners of its signal. */
-  unlisten(): void {
-    for (const unsubscribe of this.#unsubscribe.splice(0)) unsubscribe();
-  }
-
   /** As `ScopedHold.endBlock`, for each of its holds. */
   [Symbol.asyncDispose](): Promise<void> {
     const ended = all(this.newestFirst.map((hold) => hold.endBlock().promise));
+    // Work that `waitUntil` was given may still look at its signal.
+    if (this.#inOrder.every((hold) => hold.isReleased)) this.#unlisten();
     // As in `release`.
     ended.catch(ignore);
     return ended;
+  }
+
+  #unlisten(): void {
+    for (const unsubscribe of this.#unsubscribe.splice(0)) unsubscribe();
   }
 
   /** As `ScopedHold.toJSON`, for each of its holds. */
@@ -130,13 +131,13 @@ export class ScopedBatch implements BatchHold, Hold {
     return { key: this.key, remainingMs: Math.round(this.remainingMs()), holds: [...this.holds.values()] };
   }
 
-  /** Aborted with the first of its holds' signals; it listens to them until the batch is released. */
+  /** Aborted with the first of its holds' signals; it listens to them until they are released together. */
   #watch(): AbortSignal {
     const controller = new AbortController();
-    for (const { signal } of this.#inOrder) {
+    for (const { signal, isReleased } of this.#inOrder) {
       const abort = (): void => controller.abort(signal.reason);
       if (signal.aborted) abort();
-      else if (this.#released === undefined) this.#unsubscribe.push(onAbort(signal, abort));
+      else if (!isReleased) this.#unsubscribe.push(onAbort(signal, abort));
     }
     return controller.signal;
   }

@@ -69,6 +69,10 @@ export class ScopedHold implements OwnedHold {
     return this.#mode;
   }
 
+  get isReleased(): boolean {
+    return this.#released !== undefined;
+  }
+
   inherit(): void {
     const { parent } = this.#work;
     // Work that goes on in its branch has it until then, and the branch around waits.

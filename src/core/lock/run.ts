@@ -52,7 +52,7 @@ export async function runHeld<H extends ScopedHold | ScopedBatch, T>(
 
 /** Throws if a routine has only made a generator. Its work would begin after the release, which nothing else would show. */
 function assertDone(value: unknown): void {
-  const tag = Object(value)[Symbol.toStringTag];
+  const tag = (value as { readonly [Symbol.toStringTag]?: unknown } | undefined | null)?.[Symbol.toStringTag];
   if (tag !== 'AsyncGenerator' && tag !== 'Generator') return;
   throw new LockConfigError(
     'Expected the routine to have done its work when it returned, got a generator, which works only when it is read: read it to its end inside the routine',
@@ -62,8 +62,8 @@ function assertDone(value: unknown): void {
 /** As `releaseKept`, for each hold of a batch. */
 export async function releaseAllKept(batch: ScopedBatch, value: unknown): Promise<void> {
   const results = await Promise.allSettled(batch.newestFirst.map(async (hold) => releaseKept(hold, value)));
-  // Work that `waitUntil` was given may still look at it.
-  if (!batch.isHeld()) batch.unlisten();
+  // The blocks of its holds have ended already: this only ends that of the batch.
+  await batch[Symbol.asyncDispose]().catch(() => {});
   const lost = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
   if (lost.length > 0) throw worstOf(lost);
 }

@@ -101,13 +101,16 @@ describe('The hold of a batch', () => {
     expect(batch.signal.reason).toMatchObject({ code: 'ERR_LOCK_LOST', key: 'b' });
   });
 
-  it('A batch’s signal reports no loss after the release', async () => {
+  it.each<[how: string, end: (batch: BatchHold) => PromiseLike<void>]>([
+    ['its release', (batch) => batch.release()],
+    ['the end of `await using`', (batch) => batch[Symbol.asyncDispose]()],
+  ])('A batch’s signal reports no loss after %s', async (_, end) => {
     const setup = await listening();
     const job = setup.job();
     const outer = await job.in(() => lock.acquire('b'));
     const batch = await batchOf(job);
     const { signal } = batch;
-    await batch.release();
+    await end(batch);
     await force(setup, 'b');
     expect([outer.signal.aborted, signal.aborted]).toEqual([true, false]);
   });
