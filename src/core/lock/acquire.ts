@@ -1,4 +1,4 @@
-import { CallSite } from '../base/call-site.ts';
+import type { CallSite } from '../base/call-site.ts';
 import { type Instant, wholeMs } from '../base/clock.ts';
 import { Deferred } from '../base/deferred.ts';
 import { type MaybePromise, settle } from '../base/maybe-promise.ts';
@@ -78,7 +78,7 @@ export function acquire(
     assertMode(runtime.client.capabilities, requested.mode, name);
     if (runtime.acquires.isClosed) throw new LocksClosedError(name);
   } catch (error) {
-    if (!isForGuard) setCallSite(error, details?.callSite ?? new CallSite());
+    if (!isForGuard) setCallSite(error, details?.callSite ?? runtime.callSites.take(runtime.clock.now().monoMs));
     // A mistake in the options is no outcome of an acquire.
     if (!isLockError(error) || error.code !== 'ERR_LOCK_CONFIG') {
       reportFailed(runtime.events, new Acquisition(branch, name, requested, isForGuard), error);
@@ -88,7 +88,7 @@ export function acquire(
   // A new hold beneath a grant of the scope: a reader that becomes the writer, or a branch alongside others.
   const settings = entered === undefined ? requested : { ...requested, reentrant: entered.reentrant };
   const acquisition = new Acquisition(branch, name, settings, isForGuard, entered, details);
-  if (!isForGuard) acquisition.callSite = details?.callSite ?? new CallSite();
+  if (!isForGuard) acquisition.callSite = details?.callSite ?? runtime.callSites.take(acquisition.startedAt.monoMs);
   if (acquireChannel.hasSubscribers) return acquireTraced(acquisition, details?.as ?? caller);
   acquisition.begin();
   return acquisition.result.promise;

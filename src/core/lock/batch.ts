@@ -1,4 +1,4 @@
-import { CallSite } from '../base/call-site.ts';
+import type { CallSite } from '../base/call-site.ts';
 import { type Instant, lastedMs } from '../base/clock.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
 import { inBackground } from '../base/safely.ts';
@@ -35,14 +35,14 @@ export class Batch {
 
   /** The names are distinct, and the options are checked already. */
   constructor(branch: Branch, names: readonly LockName[], options: AcquireOptions, caller: Caller) {
-    const { settings, clock } = branch.scope.runtime;
+    const { settings, clock, callSites } = branch.scope.runtime;
     this.names = [...names].sort((a, b) => (a.id < b.id ? -1 : 1));
     this.#branch = branch;
     this.#options = options;
     this.#caller = caller;
     this.#waitMs = options.waitMs ?? settings.waitMs;
     this.#startedAt = clock.now();
-    this.#callSite = caller === 'code' ? new CallSite() : undefined;
+    this.#callSite = caller === 'code' ? callSites.take(this.#startedAt.monoMs) : undefined;
   }
 
   /**

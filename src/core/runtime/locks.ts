@@ -1,5 +1,6 @@
 import cluster from 'node:cluster';
 import threads from 'node:worker_threads';
+import { CallSites } from '../base/call-site.ts';
 import { type Clock, systemClock, within } from '../base/clock.ts';
 import { processState, warnOnce } from '../base/process-state.ts';
 import { onFault } from '../base/safely.ts';
@@ -275,7 +276,7 @@ class ProcessLocks implements Locks {
       holders,
       store.capabilities.edges ? findDeadlocks : undefined,
     );
-    const runtime: Runtime = { ...access, locks: this, acquires, grants, releases };
+    const runtime: Runtime = { ...access, locks: this, callSites: new CallSites(), acquires, grants, releases };
     // Not enumerable: copies and prints of a `Locks` have no process name and no connection.
     Object.defineProperty(this, runtimeSlot, { value: runtime });
   }

@@ -1,3 +1,4 @@
+import type { CallSites } from '../base/call-site.ts';
 import type { StoreAccess } from '../client/access.ts';
 import type { Releases } from '../client/releases.ts';
 import type { GrantRegistry } from '../lease/grant-registry.ts';
@@ -7,6 +8,7 @@ import type { PendingAcquires } from '../wait/pending-acquires.ts';
 export interface Runtime extends StoreAccess {
   /** The `Locks` itself; locks.ts knows its type. */
   readonly locks: object;
+  readonly callSites: CallSites;
   readonly acquires: PendingAcquires;
   readonly grants: GrantRegistry;
   readonly releases: Releases;
