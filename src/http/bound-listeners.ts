@@ -15,7 +15,7 @@ interface Traced {
 
 type Listener = (...args: unknown[]) => void;
 /** Has the `listener` property that Node uses, too: the function that it wraps, so that `listeners()` and `off()` find it. */
-type Bound = Listener & { listener?: Listener };
+type Bound = Listener & { listener?: Listener; [slot]?: true };
 type Event = string | symbol;
 type Add = { (this: EventEmitter, event: Event, listener: Listener): unknown; [slot]?: true };
 type Methods = Record<(typeof methods)[number], Add>;
@@ -27,8 +27,8 @@ const methods = ['on', 'addListener', 'prependListener', 'once', 'prependOnceLis
 const removers = ['off', 'removeListener'] as const;
 
 /**
- * On a patched prototype, request or response, and on each of its patched methods. Another installed copy of this package finds
- * it as well, and then patches nothing.
+ * On a patched prototype, request or response, on each of its patched methods, and on bound listeners. Another installed copy of
+ * this package finds it as well, and then patches nothing.
  */
 const slot: unique symbol = Symbol.for('reenlock.listeners');
 type Patched = Methods & { [slot]?: true };
@@ -70,7 +70,6 @@ function isPatched(emitter: object): boolean {
 }
 
 function patch(target: object | undefined, requestOf: RequestOf, added?: Added[]): void {
-  // Other code may have put a method over ours. A listener that is bound twice could not be removed.
   if (target === undefined || Object.hasOwn(target, slot)) return;
   const patched = target as Patched;
   const { on, prependListener } = patched;
@@ -123,13 +122,18 @@ function putRemovers(emitter: EventEmitter): Added[] {
   return added;
 }
 
-/** Undefined after the work: such a listener belongs to no request, like those that Node adds to read the rest of a body. */
+/**
+ * Undefined after the work: such a listener belongs to no request, like those that Node adds to read the rest of a body. Also if it
+ * is bound already, by a method that calls this one: a listener that is bound twice could not be removed.
+ */
 function bound(req: IncomingMessage | undefined, emitter: EventEmitter, listener: Listener): Bound | undefined {
   const traced = req && (processState().requests.get(req) as Traced | undefined);
   if (traced === undefined || traced.watch.isDone || typeof listener !== 'function') return undefined;
+  if ((listener as Bound)[slot] === true) return undefined;
   const resource = resourceOf(traced.scope);
   const run: Bound = resource.runInAsyncScope.bind(resource, listener, emitter);
   run.listener = listener;
+  run[slot] = true;
   return run;
 }
 
@@ -142,6 +146,7 @@ function onlyOnce(emitter: EventEmitter, event: Event, run: Bound): Bound {
     return run(...args);
   };
   first.listener = run.listener as Listener;
+  first[slot] = true;
   return first;
 }
 

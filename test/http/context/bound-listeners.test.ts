@@ -100,6 +100,29 @@ describe.each(expresses)('%s: listeners of a request or its response', (_, creat
     expect(listener).not.toHaveBeenCalled();
   });
 
+  it('A bound listener can be removed on each request if middleware above wraps the methods of each, as cls-hooked does', async () => {
+    const wrap: RequestHandler = (req, res, next) => {
+      for (const emitter of [req, res] as EventEmitter[]) {
+        for (const name of ['on', 'addListener'] as const) {
+          const original = emitter[name];
+          emitter[name] = (...args) => Reflect.apply(original, emitter, args);
+        }
+      }
+      next();
+    };
+    const app = create().use(wrap, trace());
+    await get(traced().use((_req, res) => void res.send()));
+    const removed = jest.fn();
+    const seen: unknown[] = [];
+    await drawn(app, (emitter) => {
+      for (const add of ['on', 'addListener', 'once', 'prependListener', 'prependOnceListener'] as const)
+        emitter[add]('drawn', removed).off('drawn', removed);
+      emitter.on('drawn', () => seen.push(whoAmI()));
+    });
+    expect(removed).not.toHaveBeenCalled();
+    expect(seen).toEqual([mine, mine]);
+  });
+
   it('A listener added by `once` runs once, even if it emits the event itself, or is called by `rawListeners`', async () => {
     const seen: unknown[] = [];
     await drawn(traced(), (emitter) => {
