@@ -141,7 +141,7 @@ export class RequestGuard<Call extends readonly unknown[] = readonly unknown[]> 
     // Not the scope of the async context: if a job starts a server, the job would own the locks of all requests.
     if (traced === undefined) throw noScope();
     const { scope } = traced;
-    scope.routeOf ??= routeOf;
+    scope.nameRoute(routeOf);
     // Its middleware may have been called within a `run`, whose locks it then enters.
     const branch = branchIn(scope);
     const names = this.#names(keys, routeOf);

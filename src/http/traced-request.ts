@@ -44,8 +44,8 @@ export class TracedRequest implements ResponseEvents {
   readonly holdNames: readonly [newest: string, all: string];
   /** The options of the `traceContext` that opened it. */
   readonly options: TraceContextOptions;
-  /** Set if the application wants a `Server-Timing` header. */
-  readonly timing: ServerTiming | undefined;
+  /** Set until the response begins, if the application wants a `Server-Timing` header. */
+  timing: ServerTiming | undefined;
   readonly #graceMs: number;
   /** Started when the client disconnects, stopped when the work ends. */
   #grace: Timer | undefined;
@@ -83,6 +83,7 @@ export class TracedRequest implements ResponseEvents {
     const { headerName, traceId } = this.scope;
     if (!res.hasHeader(headerName)) res.setHeader(headerName, traceId);
     this.timing?.restore();
+    this.timing = undefined;
     this.#endConnection(res);
   }
 

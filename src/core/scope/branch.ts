@@ -1,5 +1,4 @@
 import { LockLimitError } from '../model/errors/refusals.ts';
-import type { RouteOf } from '../model/key.ts';
 import { privateOwner } from '../model/owner.ts';
 import type { Reentrant } from '../model/types.ts';
 
@@ -12,7 +11,7 @@ export interface BranchScope {
   readonly owner: string;
   readonly requestOwner: string;
   readonly isBare: boolean;
-  readonly routeOf: RouteOf | undefined;
+  readonly route: string | undefined;
   isShared: boolean;
   readonly holds: BranchHolds;
   readonly runtime: { readonly clock: { randomId(): string } };
@@ -88,7 +87,7 @@ export class BranchOf<S extends BranchScope> {
 
   /** The route of its request, for people, if it is known. */
   get route(): string | undefined {
-    return this.scope.routeOf?.();
+    return this.scope.route;
   }
 
   /** The owners whose work stands still while this branch waits, if others may wait for them. */

@@ -36,8 +36,9 @@ export class Scope implements Trace {
   readonly root: Branch;
   /** Whether others may have the same owner: it came with a trace id alone. */
   readonly isBare: boolean;
-  /** Names the route of the request, once a guard has seen it. */
-  routeOf: RouteOf | undefined;
+  /** Set by a guard. It leads to the request: cleared with the end, or no quick round of the collector would free either. */
+  #routeOf: RouteOf | undefined;
+  #route: string | undefined;
   /** Whether called services, or jobs within it, may hold keys below its branches: only the store knows of those. */
   isShared = false;
   readonly #runtime: Runtime;
@@ -142,6 +143,16 @@ export class Scope implements Trace {
     return this.#controller.signal;
   }
 
+  /** The route of the request, for people, once a guard has seen it. */
+  get route(): string | undefined {
+    return this.#routeOf?.() ?? this.#route;
+  }
+
+  /** Remembers how the first guard names the route. The framework may know it only later. */
+  nameRoute(routeOf: RouteOf | undefined): void {
+    if (!this.hasEnded) this.#routeOf ??= routeOf;
+  }
+
   /** Adds holds that a guard acquired. */
   addGuarded(holds: readonly OwnedHold[]): void {
     this.#guarded = this.#guarded === none ? holds : [...this.#guarded, ...holds];
@@ -158,7 +169,7 @@ export class Scope implements Trace {
    */
   warnIfLate(): void {
     if (this.#guarded === none || !this.hasEnded) return;
-    warnOfLateWork(this.routeOf?.());
+    warnOfLateWork(this.route);
   }
 
   /** Calls `listener` when the client disconnects, the work ends or the scope ends. */
@@ -249,10 +260,12 @@ export class Scope implements Trace {
 
   #finish(): void {
     this.#state = 'ended';
+    this.#route = this.route;
+    this.#routeOf = undefined;
     if (this.#abortReason === undefined) this.abort(endReason);
     else this.#notify();
     for (const hold of this.#newestFirst()) {
-      warnIfUnnoticed(hold.grant, this.runtime.events, this.routeOf);
+      warnIfUnnoticed(hold.grant, this.runtime.events, this.route);
       hold.startRelease();
     }
     this.#leave?.();

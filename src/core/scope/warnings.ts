@@ -2,7 +2,7 @@ import { CallSite } from '../base/call-site.ts';
 import { warnOnce } from '../base/process-state.ts';
 import type { Grant } from '../lease/grant.ts';
 import type { Events } from '../model/events.ts';
-import { onRoute, type RouteOf } from '../model/key.ts';
+import { onRoute } from '../model/key.ts';
 
 /** The work of a guarded request goes on after its guard has released the lock. */
 export function warnOfLateWork(route: string | undefined): void {
@@ -37,10 +37,9 @@ export function warnOfManyKeys(held: number, callSite: CallSite | undefined): vo
 }
 
 /** Warns about a lost lock that is released at the end of the work: nobody awaits that release and sees the loss. */
-export function warnIfUnnoticed(grant: Grant, events: Events, routeOf: RouteOf | undefined): void {
+export function warnIfUnnoticed(grant: Grant, events: Events, route: string | undefined): void {
   const { lostError } = grant;
   if (lostError === undefined || grant.hasLossListener || events.has('lost')) return;
-  const route = routeOf?.();
   warnOnce(
     'LOCK_LOST',
     `${lostError.message}${onRoute(route)}. No code noticed it: listen with \`locks.on('lost', …)\`, or use the hold's \`signal\`, and compare its \`fence\` where the work is written`,

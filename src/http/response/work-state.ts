@@ -29,7 +29,8 @@ export class WorkState {
   #phase: WorkPhase = 'open';
   #middleware: 'awaited' | 'settled' | 'failed' = 'awaited';
   #running = 0;
-  readonly #options: WorkOptions;
+  /** They may lead to the request, which nothing of finished work may keep in memory. */
+  #options: WorkOptions | undefined;
   readonly #onDone: () => void;
 
   /** `onDone` is called once, synchronously with the call that ends the work. */
@@ -49,7 +50,7 @@ export class WorkState {
 
   /** The response is closed. That changes nothing if the server's code had ended it before. */
   close(): void {
-    if (this.#phase === 'open') this.#moveTo(this.#options.isTakenOver?.() === true ? 'ended' : 'closed');
+    if (this.#phase === 'open') this.#moveTo(this.#options?.isTakenOver?.() === true ? 'ended' : 'closed');
   }
 
   /** Call it when middleware begins; one call of `leave` must follow. */
@@ -70,13 +71,14 @@ export class WorkState {
     this.#phase = phase;
     if (!this.#isFinished()) return;
     this.#phase = 'done';
+    this.#options = undefined;
     this.#onDone();
   }
 
   #isFinished(): boolean {
-    if (!this.#options.awaitsMiddleware) return this.#phase === 'ended' && this.#running === 0;
+    if (!this.#options?.awaitsMiddleware) return this.#phase === 'ended' && this.#running === 0;
     if (this.#middleware === 'awaited') return false;
     if (this.#middleware === 'failed' || this.#phase === 'ended') return true;
-    return this.#phase === 'closed' && this.#options.isDetached?.() !== true;
+    return this.#phase === 'closed' && this.#options?.isDetached?.() !== true;
   }
 }
