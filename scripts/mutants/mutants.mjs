@@ -41,8 +41,9 @@ const rooms = [
 await main();
 
 async function main() {
-  const { values, positionals } = parseArgs({
+  const { values, positionals, tests } = withTests({
     allowPositionals: true,
+    tokens: true,
     options: {
       seed: { type: 'string', default: String(Math.floor(Math.random() * 2 ** 31)) },
       count: { type: 'string', default: '40' },
@@ -60,11 +61,24 @@ async function main() {
     for (const mutation of chosen) console.log(nameOf(mutation));
     return;
   }
-  const results = await testAll(chosen, values.tests);
+  const results = await testAll(chosen, tests);
   const survivors = results.filter(({ outcome }) => outcome === 'survived');
   console.log(['', `${survivors.length} of ${results.length} changes survived`, ...survivors.map(nameOf)].join('\n'));
   if (values.json) writeFileSync(values.json, JSON.stringify(results, null, 2));
   if (survivors.length > 0) process.exitCode = 1;
+}
+
+/** The arguments. The paths after `--tests`, up to the next option, are tests and no sources. */
+function withTests(config) {
+  const { values, tokens } = parseArgs(config);
+  const positionals = [];
+  const tests = [];
+  let paths = positionals;
+  for (const { kind, name, value } of tokens) {
+    if (kind === 'option') paths = name === 'tests' ? tests : positionals;
+    if (kind === 'positional' || name === 'tests') paths.push(value);
+  }
+  return { values, positionals, tests: tests.length > 0 ? tests : undefined };
 }
 
 function sources() {

@@ -329,6 +329,20 @@ describe('An inspection of a quorum', () => {
     await stage.end();
   });
 
+  it.each<[string, (stage: QuorumStage, fence: number) => Promise<unknown>]>([
+    ['An inspection', async (stage) => (await stage.inspect()).holds.length === 1],
+    ['A forced release', (stage, fence) => stage.store.forceRelease('order:42', fence)],
+  ])('%s waits for as many nodes as are required, even if they are slow and another is down', async (_, call) => {
+    const { stage, fence } = await held();
+    for (const operation of ['inspect', 'forceRelease'] as const) {
+      stage.nodes[0]!.always(operation, down);
+      for (const node of stage.nodes.slice(1)) node.always(operation, { kind: 'lateReply', ms: 100 });
+    }
+    const outcome = outcomeOf(call(stage, fence));
+    await stage.clock.advance(2 * nodeTimeoutMs);
+    expect(outcome.value).toBe(true);
+  });
+
   it('An inspection without a quorum fails, and so does a forced release', async () => {
     const stage = new QuorumStage(3);
     const { fence } = await stage.deafProcess().line().hold();

@@ -35,6 +35,16 @@ describe('An acquire that failed on a quorum', () => {
     expect(await stage.copies()).toBe(0);
   });
 
+  it('A refused acquire is released on a node that granted it and reported that the outcome is unknown', async () => {
+    const stage = new QuorumStage(3);
+    await putOn(stage.nodes.slice(1), 'another');
+    const error = new LockStoreError('The lock store did not reply to acquire', { outcome: 'unknown' });
+    stage.nodes[0]!.next('acquire', { kind: 'rejectedReply', error });
+    const outcome = await asked(stage, stage.deafProcess().line());
+    expect(outcome.value?.status).toBe('queued');
+    expect((await stage.nodes[0]!.inspect('order:42')).holds).toEqual([]);
+  });
+
   it('A failed acquire is unknown if a node has not replied yet, and nobody waits for it', async () => {
     const stage = new QuorumStage(3);
     for (const node of stage.nodes.slice(0, 2)) node.next('acquire', readOnly);

@@ -16,7 +16,11 @@ describe('A store that waits for a replica', () => {
   beforeAll(async () => {
     replica = await startRedis({ args: ['--replicaof', `127.0.0.1 ${stage.server.port}`] });
     copy = new Redis(replica.port);
-    await until(async () => /^master_link_status:up\r$/m.test(await copy.info('replication')));
+    // It first acknowledges what it has up to a second after its link is up, which is as long as the store waits.
+    const primary = new Redis(stage.server.port);
+    await primary.publish('the-suite', '');
+    await until(async () => (await primary.wait(1, 100)) === 1);
+    primary.disconnect();
   });
   afterAll(async () => {
     copy.disconnect();
@@ -94,6 +98,18 @@ describe('A store that waits for a replica', () => {
     await holder.release();
     const reply = await waiter.ask();
     expect(reply.status === 'granted' && reply.grant.endMs - reply.nowMs).toBe(10_000);
+  });
+
+  it('The store passes no hold on while the replica does not respond, not even when asked again on another connection', async () => {
+    const [from, to] = [stage.deafProcess().line(), stage.deafProcess().line()];
+    await from.hold();
+    replica.pause();
+    await expect(from.transfer(to)).rejects.toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'unknown' });
+    await stage.client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+    await expect(from.transfer(to)).rejects.toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'unknown' });
+    replica.resume();
+    expect((await from.transfer(to)).status).toBe('granted');
+    expect(await copy.hget(record, 'hold')).toBe(to.holdId);
   });
 
   it('A connection that is lost before the replica has confirmed confirms nothing', async () => {

@@ -16,15 +16,15 @@ const capabilities: StoreCapabilities = {
   shared: true,
 };
 
-/** The fake as a store that has no queue and announces its releases. */
+/** The fake as a store that has no queue. It announces releases if it is asked to. */
 const withoutQueue = (store: FakeStore): LockStore => ({
   capabilities,
   acquire: (request, terms) => store.acquire(request, { ...terms, queue: false }),
   renew: (request, terms) => store.renew(request, terms),
-  release: (request, terms) => store.release(request, { ...terms, announce: true }),
+  release: (request, terms) => store.release(request, terms),
   inspect: (id) => store.inspect(id),
   forceRelease: (id, fence) => store.forceRelease(id, fence),
-  subscribe: (process, listener) => store.subscribe(process, listener, { freed: true }),
+  subscribe: (process, listener, options) => store.subscribe(process, listener, options),
 });
 
 const setUp = coreTests((store, clock) => new RetryingStore(withoutQueue(store), clock));
