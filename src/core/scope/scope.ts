@@ -56,6 +56,8 @@ export class Scope implements Trace {
   #stopSignals: readonly AbortSignal[] = [];
   /** The holds that guards acquired. They last until the work ends, unless the handler releases them. */
   #guarded: readonly OwnedHold[] = none;
+  /** Whether its end took a lock of a guard from the work. */
+  #endedGuard = false;
   readonly #leave: (() => void) | undefined;
   #requestOwner: string | undefined;
   #segments = 0;
@@ -164,11 +166,11 @@ export class Scope implements Trace {
   }
 
   /**
-   * Warns once if the work of a request goes on after its guard has released the lock. Call it when code uses the scope, which
-   * may have ended.
+   * Warns once if the work of a request goes on after its guard has released the lock; not if the handler itself has. Call it when
+   * code uses the scope, which may have ended.
    */
   warnIfLate(): void {
-    if (this.#guarded === none || !this.hasEnded) return;
+    if (!this.#endedGuard || !this.hasEnded) return;
     warnOfLateWork(this.route);
   }
 
@@ -213,6 +215,7 @@ export class Scope implements Trace {
   end(): void {
     if (this.#state !== 'open') return;
     this.#state = 'ending';
+    this.#endedGuard = this.#hasGuard;
     const postponed = this.#postponed;
     if (postponed === undefined || postponed.size === 0) {
       this.#finish();
@@ -233,6 +236,7 @@ export class Scope implements Trace {
   /** Ends it although its work may go on: its holds are lost. */
   abandon(why: string): void {
     if (this.hasEnded) return;
+    this.#endedGuard ||= this.#hasGuard;
     for (const hold of this.#newestFirst()) this.runtime.grants.lose(hold.grant, why);
     this.#finish();
   }
@@ -269,6 +273,11 @@ export class Scope implements Trace {
       hold.startRelease();
     }
     this.#leave?.();
+  }
+
+  /** Whether a hold of a guard is left. */
+  get #hasGuard(): boolean {
+    return this.#guarded.some((hold) => this.holds.all.includes(hold));
   }
 
   #notify(): void {

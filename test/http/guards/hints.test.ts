@@ -170,6 +170,26 @@ describeStyles('a guard hints at mistakes:', (framework) => {
     expect(codes()).toEqual(['LOCK_LATE_WORK']);
   });
 
+  it("Work that goes on after the handler has released its guard's hold, such as an event stream, does not warn", async () => {
+    const late: unknown[] = [];
+    const over = gate();
+    const stage = await ServerStage.start(framework, (app) =>
+      app.route('/x', lockOn('k'), async (call) => {
+        await call.lock?.release();
+        const { signal } = currentTrace() as { signal: AbortSignal };
+        signal.addEventListener('abort', async () => {
+          late.push(await lock.acquire('other').catch((error: unknown) => error));
+          over.open();
+        });
+        call.send('streamed');
+      }),
+    );
+    await stage.get('/x');
+    await over;
+    expect(late).toEqual([expect.any(LockScopeError)]);
+    expect(codes()).toEqual([]);
+  });
+
   it('Work that `lock.run` or `waitUntil` keeps the lock for is not late', async () => {
     const over = gate();
     const stage = await ServerStage.start(framework, (app) =>
