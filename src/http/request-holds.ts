@@ -97,16 +97,13 @@ function tracedOf(req: IncomingMessage): TracedRequest {
  * stays, with a warning.
  */
 export function exposeHolds(req: IncomingMessage, holds: readonly ScopedHold[], place: Place): void {
-  const names = tracedOf(req).holdNames;
-  const [newest, all] = names.map((name) => place.get(name));
+  const traced = tracedOf(req);
+  const names = traced.holdNames;
   const hold = asOne(holds);
-  if (hold === undefined) {
-    if (isOurs(newest)) place.set(names[0], undefined);
-    return;
-  }
-  const known = isOurs(all) ? [...(all as ReadonlyMap<string, Hold>)] : [];
-  show(place, names, 0, hold);
-  show(place, names, 1, new Map([...known, ...holds.map((held) => [held.key, held] as const)]));
+  if (hold !== undefined) show(place, names, 0, hold);
+  else if (isOurs(place.get(names[0]))) place.set(names[0], undefined);
+  const all = traced.guardedByKey;
+  if (all !== undefined) show(place, names, 1, all);
 }
 
 /** What a guard acquired, as one hold: `waitUntil` and `release` are meant for all of its keys. */

@@ -12,6 +12,7 @@ import { defaultLocks, type Locks, runtimeOf } from '../core/runtime/locks.ts';
 import type { Runtime } from '../core/runtime/runtime.ts';
 import { branchIn, currentScope, runInBranch } from '../core/scope/context.ts';
 import { Scope } from '../core/scope/scope.ts';
+import type { OwnedHold } from '../core/scope/scope-holds.ts';
 import { type AdoptedTrace, adoptedTrace, branchHeader } from '../core/scope/trace-id.ts';
 import { holdNames } from './hold-names.ts';
 import { checkFactoryCall } from './misuse.ts';
@@ -71,10 +72,20 @@ export class TracedRequest implements ResponseEvents {
     this.watch = new ResponseWatch(req, res, socket, work, this);
   }
 
-  /** The holds that its guards acquired, by key; undefined if there are none. */
+  /**
+   * The holds that its guards acquired, by key; undefined if there are none. If other guards have the same key in another category,
+   * the newest hold has it, and the others are there by their lock's name: whoever goes through them must find each.
+   */
   get guardedByKey(): ReadonlyMap<string, Hold> | undefined {
     const { guarded } = this.scope;
-    return guarded.length === 0 ? undefined : new Map(guarded.map((hold) => [hold.key, hold]));
+    if (guarded.length === 0) return undefined;
+    const byKey = new Map<string, OwnedHold>();
+    for (const hold of guarded) {
+      const former = byKey.get(hold.key);
+      if (former !== undefined && former.grant.name.id !== hold.grant.name.id) byKey.set(former.grant.name.id, former);
+      byKey.set(hold.key, hold);
+    }
+    return byKey;
   }
 
   onBeginning(res: ServerResponse): void {

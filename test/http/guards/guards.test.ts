@@ -112,6 +112,28 @@ describeFrameworks('a guard', (framework) => {
     expect([...(maps[0]?.keys() ?? [])]).toEqual(['a']);
   });
 
+  it('Two guards with one key in different categories have a hold each there, and work that is kept for each keeps both locks', async () => {
+    const work = gate();
+    const seen: unknown[] = [];
+    const stage = await ServerStage.start(framework, (app) =>
+      app.route('/x', lockOn('7', { category: 'order' }), lockOn('7', { category: 'wallet' }), (call) => {
+        for (const [key, hold] of call.locks ?? []) {
+          seen.push(key, hold.fence);
+          hold.waitUntil(work);
+        }
+        call.send([call.locks?.get('7') === call.lock]);
+      }),
+    );
+    expect((await stage.get('/x')).body).toEqual([true]);
+    const { locks } = stage;
+    const fences = await Promise.all(
+      ['order', 'wallet'].map(async (category) => (await locks.inspect('7', { category })).holds[0]?.fence),
+    );
+    expect(seen).toEqual(['7', fences[1], 'order|7', fences[0]]);
+    work.open();
+    await stage.until('released first 7', 2);
+  });
+
   it('A guard leaves its released hold where handlers look for it, and the hold reports that it is released', async () => {
     const seen: unknown[] = [];
     const see = ({ lock, locks }: Call): unknown =>
