@@ -66,7 +66,7 @@ export class PostgresCas implements CasAdapter {
 
   constructor(options: PostgresCasOptions) {
     const { pool, table = defaultTable } = checkOptions(options, rules, 'PostgresCas', 'pool');
-    this.#statements = new PostgresStatements(pool, systemClock, timeoutMs);
+    this.#statements = new PostgresStatements(pool, systemClock, timeoutMs, missingTable);
     this.#sql = statements(withSchema(table));
   }
 
@@ -99,6 +99,9 @@ export class PostgresCas implements CasAdapter {
     return this.#statements.run({ operation, text: this.#sql[operation], values });
   }
 }
+
+const missingTable =
+  'Expected the table of the lock store in the database, but it is missing: run the SQL of `postgresCasTable()`';
 
 const tableRules = {
   table: text(/^[a-z_][a-z0-9_]{0,40}(\.[a-z_][a-z0-9_]{0,40})?$/, 'the name of a table, in lower case'),

@@ -156,6 +156,8 @@ function failure(name: string, cause: unknown, isWriting: boolean): LockStoreErr
   if (cause instanceof OtherFormatError) return new LockStoreError(cause.message, { cause, outcome: 'not-applied' });
   const isRefused = cause instanceof LockStoreError && cause.outcome === 'not-applied';
   const outcome = isWriting && !isRefused ? 'unknown' : 'not-applied';
-  const reason = cause instanceof LockStoreError ? (cause.cause ?? cause) : cause;
-  return new LockStoreError(`The lock store failed at ${name}`, { cause: reason, outcome });
+  // The adapter knows what to do.
+  if (cause instanceof LockStoreError)
+    return new LockStoreError(cause.message, { cause: cause.cause ?? cause, outcome });
+  return new LockStoreError(`The lock store failed at ${name}`, { cause, outcome });
 }

@@ -10,6 +10,7 @@ const unclear = new Set([1053, 1105, 1152, 1158, 1159, 1160, 1161, 1180, 1184, 1
 const readOnlySession = 1792;
 const readOnlyServer = new Set([1290, 1836]);
 const noTable = 1146;
+const noRight = 1142;
 
 /** Another transaction was faster. The statement had no effect. */
 export function isConflict(error: unknown): boolean {
@@ -46,8 +47,11 @@ function messageOf(cause: unknown, number: number | undefined): string {
   if (number === noTable) {
     return 'Expected the table of the lock store in the database, but it is missing: run the SQL of `mysqlCasTable()`';
   }
-  if (number !== undefined && readOnlyServer.has(number)) {
-    return 'Expected a server that accepts writes, got one that only reads: connect the pool to the primary';
+  if (number === noRight) {
+    return "Expected a user with the rights to the lock store's table, got one that lacks a right: grant SELECT, INSERT, UPDATE and DELETE";
+  }
+  if (number === readOnlySession || readOnlyServer.has(number ?? 0)) {
+    return 'Expected sessions that may write, got one that may only read: connect the pool to the primary, and remove `transaction_read_only`';
   }
   return number === undefined ? 'The lock store did not reply' : `The lock store replied with error ${number}`;
 }

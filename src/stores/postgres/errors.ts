@@ -21,6 +21,9 @@ const unknownCharacter = '22P05';
 /** A text is not in the client encoding of its connection, which is not the one that pg sends. */
 const badBytes = '22021';
 
+const missingSchema =
+  'Expected the schema of the lock store in the database, but it is missing or incomplete: run `store.migrate()`';
+
 /** Those errors, a lock that the statement waited for in vain, and a server that has no room. */
 const aboutLock = new Set([otherFormat, otherIsolation, unknownCharacter, '55P03', '53100', '53200', '53400']);
 
@@ -29,12 +32,18 @@ const leftBehind = new RegExp(`^(25|2D000|42501|${badBytes}|${otherEncoding})`);
 
 /**
  * Converts an error of pg to the one that callers see. Its message names no server and no key. `wasSent`: the statement may have
- * reached the server. A statement that the server refuses has no effect: its transaction is rolled back.
+ * reached the server. A statement that the server refuses has no effect: its transaction is rolled back. `whenMissing`: the message
+ * if a table is missing.
  */
-export function storeError(operation: string, cause: unknown, wasSent = true): LockStoreError {
+export function storeError(
+  operation: string,
+  cause: unknown,
+  wasSent = true,
+  whenMissing: string = missingSchema,
+): LockStoreError {
   const state = stateOf(cause);
   const isCertain = !wasSent || isRefusal(cause);
-  const message = cause instanceof OpenTransactionError ? cause.message : messageOf(operation, state);
+  const message = cause instanceof OpenTransactionError ? cause.message : messageOf(operation, state, whenMissing);
   if (state === unknownCharacter) {
     return new LockStoreError(message, { cause: new LockKeyError(message, { cause }), outcome: 'not-applied' });
   }
@@ -90,11 +99,9 @@ export function isOtherFormat(error: unknown): boolean {
   return stateOf(error) === otherFormat;
 }
 
-function messageOf(operation: string, state: string | undefined): string {
+function messageOf(operation: string, state: string | undefined, whenMissing: string): string {
   if (state === undefined) return `The lock store did not reply to ${operation}`;
-  if (missing.has(state)) {
-    return 'Expected the schema of the lock store in the database, but it is missing or incomplete: run `store.migrate()`';
-  }
+  if (missing.has(state)) return whenMissing;
   if (state === otherFormat) {
     return 'Expected the schema of the lock store to have the format of this version of the package, got another one: run `store.migrate()` with the newest version, and restart older processes with that version';
   }
@@ -105,7 +112,10 @@ function messageOf(operation: string, state: string | undefined): string {
     return 'Expected the client encoding of the connection to be UTF8, which pg sends, got another one: remove the `SET client_encoding`';
   }
   if (state === '25006') {
-    return 'Expected a server that accepts writes, got one that only reads: connect the pool to the primary';
+    return 'Expected sessions that may write, got one that may only read: connect the pool to the primary, and remove `default_transaction_read_only`';
+  }
+  if (state === '42501') {
+    return 'Expected a role with the rights that the lock store needs, got one that lacks a right: grant those that the guide of the store lists';
   }
   return `The lock store replied ${state} to ${operation}`;
 }

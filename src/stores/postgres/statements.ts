@@ -33,13 +33,16 @@ export class PostgresStatements {
   readonly #pool: PostgresPool;
   readonly #clock: Clock;
   readonly #timeoutMs: number;
+  readonly #whenMissing: string | undefined;
   /** Whether the default isolation level is stricter than the SQL functions allow. The first refused statement shows it. */
   #isStrict = false;
 
-  constructor(pool: PostgresPool, clock: Clock, timeoutMs: number) {
+  /** `whenMissing`: the message of the error if a table is missing. Default: that of a `PostgresStore`. */
+  constructor(pool: PostgresPool, clock: Clock, timeoutMs: number, whenMissing?: string) {
     this.#pool = pool;
     this.#clock = clock;
     this.#timeoutMs = timeoutMs;
+    this.#whenMissing = whenMissing;
   }
 
   /** Resolves with the first column of each row. Repeats a statement that has certainly had no effect, or may be repeated. */
@@ -58,7 +61,8 @@ export class PostgresStatements {
         if (isFirstRefusal) this.#isStrict = true;
         else if (isConflict(cause) && attempt < maxAttempts)
           await pause(this.#clock, attempt * retryPauseMs * this.#clock.jitter());
-        else if (!isLeftBehind(cause) || attempt >= maxConnections) throw storeError(statement.operation, cause);
+        else if (!isLeftBehind(cause) || attempt >= maxConnections)
+          throw storeError(statement.operation, cause, true, this.#whenMissing);
       }
     }
   }

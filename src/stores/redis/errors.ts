@@ -69,7 +69,7 @@ function messageOf(operation: string, code: string | undefined, cause: unknown):
   if (code === undefined) return `The lock store did not reply to ${operation}`;
   if (code === otherFormat) return otherFormatMessage;
   const right = lackingRight(code, (cause as Error).message);
-  const advice = right && `: its user lacks ${right}. Add the rights that docs/stores/redis.md lists`;
+  const advice = right && `: its user lacks ${right}. Add those that the guide of the store lists`;
   return `The lock store replied ${code} to ${operation}${advice ?? ''}`;
 }
 

@@ -156,6 +156,14 @@ describe('CasStore', () => {
     }
   });
 
+  it('What the adapter says about a failure, and what to do, is the message that the caller gets', async () => {
+    const advice = 'Expected the table of the lock store, but it is missing: create it';
+    adapter.before = () => {
+      throw new LockStoreError(advice, { outcome: 'not-applied', cause: new Error('no such table') });
+    };
+    await expect(stage.deafProcess().line().ask()).rejects.toThrow(advice);
+  });
+
   it('Calls of one turn on one key are one read and one write, in their order', async () => {
     const process = stage.deafProcess();
     const lines = Array.from({ length: 20 }, () => process.line());

@@ -37,6 +37,17 @@ describe('PostgresCas', () => {
     expect(rows.filter(({ indexdef }) => indexdef.endsWith('(expires_at)'))).toHaveLength(1);
   });
 
+  it('A missing table, or its schema, is an error that names what to do', async () => {
+    await pool.query('DROP TABLE reenlock_locks');
+    for (const table of ['reenlock_locks', 'nowhere.held']) {
+      stage.store = new CasStore({ adapter: new PostgresCas({ pool, table }) });
+      await expect(stage.deafProcess().line().ask()).rejects.toMatchObject({
+        outcome: 'not-applied',
+        message: expect.stringContaining('run the SQL of `postgresCasTable()`'),
+      });
+    }
+  });
+
   it('The table may be created again, and in a schema', async () => {
     await pool.query(postgresCasTable());
     await pool.query('CREATE SCHEMA IF NOT EXISTS locks');

@@ -85,11 +85,37 @@ describe('MySqlCas', () => {
 
     it('is named in the error while it is missing', async () => {
       await pool.query('DROP TABLE reenlock_locks');
-      const create = new MySqlCas({ pool }).create('k', 'text', longMs);
-      await expect(create).rejects.toMatchObject({
+      await expect(stage.deafProcess().line().ask()).rejects.toMatchObject({
         outcome: 'not-applied',
         message: expect.stringContaining('`mysqlCasTable()`'),
       });
+    });
+
+    it('needs a user with four rights, which the error names, and a session that may write', async () => {
+      await pool.query('CREATE OR REPLACE USER weak');
+      await pool.query('GRANT SELECT ON locks.reenlock_locks TO weak');
+      const url = new URL(server.url);
+      url.username = 'weak';
+      const application = createPool({ uri: url.href, connectionLimit: 1 });
+      stage.store = new CasStore({ adapter: new MySqlCas({ pool: application }) });
+      await expect(stage.deafProcess().line().ask()).rejects.toMatchObject({
+        outcome: 'not-applied',
+        message: expect.stringContaining('grant SELECT, INSERT, UPDATE and DELETE'),
+      });
+      await pool.query('GRANT SELECT, INSERT, UPDATE, DELETE ON locks.reenlock_locks TO weak');
+      await pool.query('SET GLOBAL tx_read_only = ON');
+      try {
+        const readOnly = createPool({ uri: url.href, connectionLimit: 1 });
+        stage.store = new CasStore({ adapter: new MySqlCas({ pool: readOnly }) });
+        await expect(stage.deafProcess().line().ask()).rejects.toMatchObject({
+          outcome: 'not-applied',
+          message: expect.stringContaining('Expected sessions that may write'),
+        });
+        await readOnly.end();
+      } finally {
+        await pool.query('SET GLOBAL tx_read_only = OFF');
+      }
+      await application.end();
     });
   });
 

@@ -142,6 +142,16 @@ describe('a statement', () => {
     expect(pool.connections).toHaveLength(5);
   });
 
+  it.each([
+    ['25006', 'connect the pool to the primary, and remove `default_transaction_read_only`'],
+    ['42501', 'grant those that the guide of the store lists'],
+  ])('An error %s on every connection says what to do: %s', async (code, advice) => {
+    const outcome = ask();
+    for (let times = 1; times <= 3; times++) (await last()).fail(failed(code, 'no'));
+    await outcome.settled;
+    expect(outcome.error).toMatchObject({ message: expect.stringContaining(advice) });
+  });
+
   it('A statement is not sent on a connection that was left in a transaction: it is closed', async () => {
     pool.lendsIn = ['T', 'E'];
     const outcome = ask();

@@ -90,7 +90,7 @@ describe.each(clientLibraries)('The rights of the user of a RedisStore, with $na
     { less: ['resetkeys', '~other:*'], lacks: 'the right to its keys (`~<prefix>*`)' },
   ])('A call of a user with $less fails with an error that names the right', async ({ less, lacks }) => {
     const store = await storeOf(...less);
-    const message = `The lock store replied NOPERM to inspect: its user lacks ${lacks}. Add the rights that docs/stores/redis.md lists`;
+    const message = `The lock store replied NOPERM to inspect: its user lacks ${lacks}. Add those that the guide of the store lists`;
     await expect(store.inspect('order:42')).rejects.toMatchObject({ message, outcome: 'not-applied' });
   });
 
