@@ -23,7 +23,8 @@ export async function runHeld<H extends ScopedHold | ScopedBatch, T>(
   const settled = hold.keep();
   let value: T;
   try {
-    value = await runInBranch(branch, () => routine(hold));
+    // Inside the branch: a lazy promise, such as a query, begins its work when it is resolved. Native promises stay the same.
+    value = await runInBranch(branch, () => Promise.resolve(routine(hold)) as Promise<T>);
     assertDone(value);
   } catch (error) {
     await hold.releaseSlot();
