@@ -63,6 +63,23 @@ describe('The record of a key, with `recordTtlMs`', () => {
   describe('on PostgreSQL', () => {
     const stage = usePostgres();
 
+    it('No sweep removes a hold before its lease has ended, however long that is', async () => {
+      const leaseMs = 36_000_000;
+      const hold = (id: string, over: { leaseMs?: number } = {}) =>
+        ((line) => line.hold(over).then(({ fence }) => ({ line, fence })))(stage.deafProcess().line(undefined, { id }));
+      await hold('granted', { leaseMs });
+      const renewed = await hold('renewed');
+      await renewed.line.renew(renewed.fence, leaseMs);
+      await (await hold('passed')).line.transfer(stage.deafProcess().line(undefined, { id: 'passed' }), leaseMs);
+      const before = await hold('claimed');
+      await (await stage.process()).line(undefined, { id: 'claimed', claimMs: leaseMs }).wait();
+      await before.line.release();
+      const { rows } = await stage.pool.query(
+        'SELECT id FROM reenlock.locks JOIN reenlock.holds ON lock_id = id WHERE gone_ms > ends_ms + 3600000 ORDER BY id',
+      );
+      expect(rows.map(({ id }) => id)).toEqual(['claimed', 'granted', 'passed', 'renewed']);
+    });
+
     it('A sweep removes what has ended for that time, and remembered releases, and no hold', async () => {
       const process = stage.deafProcess();
       const [held, used] = [process.line(), process.line(undefined, { id: 'used' })];
