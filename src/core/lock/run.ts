@@ -51,13 +51,29 @@ export async function runHeld<H extends ScopedHold | ScopedBatch, T>(
   return value;
 }
 
-/** Throws if a routine has only made a generator. Its work would begin after the release, which nothing else would show. */
+/**
+ * Throws if a routine has only made a generator or an Observable. Its work would begin after the release, which nothing else would
+ * show.
+ */
 function assertDone(value: unknown): void {
-  const tag = (value as { readonly [Symbol.toStringTag]?: unknown } | undefined | null)?.[Symbol.toStringTag];
-  if (tag !== 'AsyncGenerator' && tag !== 'Generator') return;
+  const got = unbegun(value);
+  if (got === undefined) return;
   throw new LockConfigError(
-    'Expected the routine to have done its work when it returned, got a generator, which works only when it is read: read it to its end inside the routine',
+    `Expected the routine to have done its work when it returned, got ${got} inside the routine`,
   );
+}
+
+/** What a value is whose work has not begun, and what to do with it. */
+function unbegun(value: unknown): string | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  const tag = (value as { readonly [Symbol.toStringTag]?: unknown })[Symbol.toStringTag];
+  if (tag === 'AsyncGenerator' || tag === 'Generator')
+    return 'a generator, which works only when it is read: read it to its end';
+  const { subscribe, pipe, next } = value as { readonly [name in 'subscribe' | 'pipe' | 'next']?: unknown };
+  // Of RxJS. A subject has `next`, and works without subscribers.
+  if (typeof subscribe === 'function' && typeof pipe === 'function' && typeof next !== 'function')
+    return 'an Observable, which works only when it is subscribed to: return `lastValueFrom(observable)`';
+  return undefined;
 }
 
 /** As `releaseKept`, for each hold of a batch. */

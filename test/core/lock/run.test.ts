@@ -1,3 +1,4 @@
+import { map, of, Subject } from 'rxjs';
 import {
   currentTrace,
   getLock,
@@ -55,18 +56,30 @@ describe('lock.run', () => {
     expect(granted).not.toHaveBeenCalled();
   });
 
-  it.each([async function* rows() {}, function* rows() {}, () => (async function* rows() {})()])(
-    'run and runAll reject if their routine returns a generator, whose work would begin after the release: %p',
-    async (routine) => {
+  it.each<[string, () => unknown]>([
+    ['got a generator', async function* rows() {}],
+    ['got a generator', function* rows() {}],
+    ['got a generator', () => (async function* rows() {})()],
+    ['got an Observable', () => of('charged')],
+    ['return `lastValueFrom(observable)`', async () => of('charged').pipe(map(() => 'mapped'))],
+  ])(
+    'run and runAll reject if their routine returns what would begin its work after the release: %s, %p',
+    async (got, routine) => {
       const { job, store } = setUp();
-      const refusal = { code: 'ERR_LOCK_CONFIG', message: expect.stringContaining('got a generator') };
+      const refusal = { code: 'ERR_LOCK_CONFIG', message: expect.stringContaining(got) };
       await job().in(async () => {
-        await expect(lock.run('key', routine as () => unknown)).rejects.toMatchObject(refusal);
-        await expect(lock.runAll(['key', 'other'], routine as () => unknown)).rejects.toMatchObject(refusal);
+        await expect(lock.run('key', routine)).rejects.toMatchObject(refusal);
+        await expect(lock.runAll(['key', 'other'], routine)).rejects.toMatchObject(refusal);
       });
       expect(await store.remains()).toEqual([]);
     },
   );
+
+  it('run returns a subject of RxJS, and an object that can only be subscribed to, as its routine does', async () => {
+    const { job } = setUp();
+    for (const value of [new Subject(), { subscribe: () => {} }])
+      expect(await job().in(() => lock.run('key', () => value))).toBe(value);
+  });
 
   it.each([new Error('routine'), 'a string', undefined, null, 0])(
     'run rejects with what its routine throws, unchanged, and releases: %p',
