@@ -469,6 +469,23 @@ describe.each<readonly [string, () => AbstractHttpAdapter]>([
     await expect(runInTrace(() => lock.acquire('k'), { locks })).rejects.toMatchObject({ code: 'ERR_LOCK_CLOSED' });
   });
 
+  it('An application that is closed cuts off a request that has not responded a second after drainMs', async () => {
+    await locks.end();
+    locks = createTestLocks({ drainMs: 0 });
+    @Controller()
+    class Slow {
+      @Get()
+      async get(): Promise<string> {
+        inside.open();
+        await work;
+        return 'done';
+      }
+    }
+    const request = fetch(await start([Slow], LocksModule.forRoot({ locks })));
+    await inside;
+    await Promise.all([app?.close(), expect(request).rejects.toThrow('fetch failed')]);
+  });
+
   it('A guard on something other than an HTTP route, such as a resolver of GraphQL, is an error that names what to do', async () => {
     class Resolver {
       @LockOn('k')
