@@ -108,3 +108,19 @@ describe('A hold that was granted before its process was subscribed', () => {
     expect(setup.store.count('renew')).toBe(0);
   });
 });
+
+describe('A fault of the stream', () => {
+  it('A fault of the stream is reported once, and again when messages have arrived in between', async () => {
+    const setup = setUp();
+    const errors = setup.events('storeError');
+    ask(setup, 'waiter');
+    await setup.clock.settle();
+    const fault = { kind: 'fault', error: new Error('READONLY') } as const;
+    for (const message of [fault, fault, { kind: 'resubscribed' } as const, fault]) setup.store.broadcast(message);
+    await setup.clock.settle();
+    expect(errors).toMatchObject([
+      { operation: 'subscribe', error: fault.error },
+      { operation: 'subscribe', error: fault.error },
+    ]);
+  });
+});

@@ -1,4 +1,5 @@
 import { type Hold, LockLimitError, lock } from '../../../src/core/index.ts';
+import { gate } from '../../support/gate.ts';
 import { coreTests, type Outcome, outcomeOf, queued, type Setup, taken } from '../../support/stores/set-up.ts';
 
 const setUp = coreTests();
@@ -51,5 +52,24 @@ describe('maxWaiters', () => {
     await Promise.all(holds.map((hold) => hold.release()));
     await setup.clock.settle();
     expect(tally(outcomes)).toEqual({ ...none, held: 3, refused: 47 });
+  });
+
+  it('maxWaiters counts those that wait for another branch of their request, too', async () => {
+    const setup = setUp({ maxWaiters: 1 });
+    const work = gate();
+    const branches: Outcome<unknown>[] = [];
+    const around = setup.job().in(() =>
+      lock.run('key', () => {
+        for (let n = 0; n < 3; n++) branches.push(outcomeOf(lock.run('key', () => work)));
+        return work;
+      }),
+    );
+    await setup.clock.settle();
+    expect(states(branches)).toEqual(['pending', 'pending', 'rejected']);
+    expect(branches[2]?.error).toBeInstanceOf(LockLimitError);
+    work.open();
+    await around;
+    await setup.clock.settle();
+    expect(states(branches)).toEqual(['fulfilled', 'fulfilled', 'rejected']);
   });
 });

@@ -1,4 +1,4 @@
-import { LockTimeoutError, lock } from '../../../src/core/index.ts';
+import { LockLimitError, LockTimeoutError, lock } from '../../../src/core/index.ts';
 import { coreTests, outcomeOf, queued, type Setup, taken } from '../../support/stores/set-up.ts';
 
 const setUp = coreTests();
@@ -184,6 +184,18 @@ describe('The polls of a key', () => {
     await taken(setup.sibling());
     await setup.clock.advance(1_000);
     expect((await setup.store.inspect('key')).waiters.map(({ holdId }) => holdId)).toEqual(ids);
+  });
+
+  it('Polls end a wait whose place in a store that has lost its data is taken: the queue is full', async () => {
+    const setup = setUp({ maxWaitersPerKey: 1 });
+    await taken(setup.sibling());
+    const waiter = await queued(setup, { waitMs: 60_000 });
+    await setup.store.forget();
+    const other = setup.sibling({ maxWaitersPerKey: 1 });
+    await taken(other);
+    await queued(other, { waitMs: 60_000 });
+    await setup.clock.advance(1_250);
+    expect(waiter.error).toBeInstanceOf(LockLimitError);
   });
 
   it('Polls keep the place of their waiters, even if one is lost and the next is late', async () => {
