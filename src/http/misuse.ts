@@ -13,17 +13,31 @@ const names: Readonly<Record<Framework, string>> = {
   hono: 'Hono',
 };
 
+const byUse = 'with `app.use`';
 const forSockets = 'for a WebSocket, lock in `runInTrace`';
 
 type NextFunction = (error?: unknown) => void;
 
-/** The parameters of an adapter's middleware, the name of its response, and a hint for calls without one. */
+/** The parameters of an adapter's middleware, how to mount it, the name of its response, and a hint for calls without one. */
 const shapes: Readonly<Record<'connect' | 'koa' | 'fastify' | 'hono', Shape>> = {
-  connect: { parameters: '(req, res, next)', response: 'res', callers: ['express', 'node'], otherwise: forSockets },
-  koa: { parameters: '(ctx, next)', response: 'ctx.res', callers: ['koa'], otherwise: forSockets },
-  fastify: { parameters: '(request, reply, done)', response: 'reply.raw', callers: ['fastify'], otherwise: forSockets },
+  connect: {
+    parameters: '(req, res, next)',
+    mount: byUse,
+    response: 'res',
+    callers: ['express', 'node'],
+    otherwise: forSockets,
+  },
+  koa: { parameters: '(ctx, next)', mount: byUse, response: 'ctx.res', callers: ['koa'], otherwise: forSockets },
+  fastify: {
+    parameters: '(request, reply, done)',
+    mount: 'as a `preHandler` hook',
+    response: 'reply.raw',
+    callers: ['fastify'],
+    otherwise: forSockets,
+  },
   hono: {
     parameters: '(c, next)',
+    mount: byUse,
     response: 'c.env.outgoing',
     callers: ['hono'],
     otherwise:
@@ -33,6 +47,7 @@ const shapes: Readonly<Record<'connect' | 'koa' | 'fastify' | 'hono', Shape>> = 
 
 interface Shape {
   readonly parameters: string;
+  readonly mount: string;
   readonly response: string;
   readonly callers: readonly Framework[];
   readonly otherwise: string;
@@ -60,7 +75,7 @@ export function checkCall(
     );
   }
   if (typeof next !== 'function') {
-    throw new LockConfigError(`${expected}, got ${describe(next)} as \`next\`: mount it with \`app.use\``);
+    throw new LockConfigError(`${expected}, got ${describe(next)} as \`next\`: mount it ${shape.mount}`);
   }
   throw new LockConfigError(
     `${expected} and a response of \`node:http\`, got ${describe(response)} as \`${shape.response}\`: ${shape.otherwise}`,

@@ -126,6 +126,15 @@ describe('Fastify', () => {
     expect((await ask('/')).text).toBe('2');
   });
 
+  it('A guard on a hook that has a payload, such as `preParsing`, is an error that names the hook to use', async () => {
+    await app.register(traceContext({ locks }));
+    app.setErrorHandler(({ message }: Error) => message);
+    app.post('/', { preParsing: lockOn('k') as never }, async () => 'in');
+    expect((await ask('/', { method: 'POST' })).text).toBe(
+      'Expected a middleware to be called with `(request, reply, done)`, got a value of type object as `next`: mount it as a `preHandler` hook',
+    );
+  });
+
   it('The error of a hook that Express calls names the import to use', () => {
     const [req, res] = [{ headers: {}, app: {} }, { setHeader() {} }];
     const next = jest.fn();
