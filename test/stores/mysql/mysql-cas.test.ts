@@ -2,10 +2,12 @@ import { createPool as createCallbackPool } from 'mysql2';
 import { createPool, type Pool, type PoolConnection } from 'mysql2/promise';
 import { LockConfigError } from 'reenlock';
 import { CasStore, MySqlCas, mysqlCasTable } from 'reenlock/mysql';
+import type { MySqlConnection } from '../../../src/stores/mysql/pool.ts';
 import { longMs } from '../../../src/testing/contract/harness.ts';
 import { StoreStage } from '../../../src/testing/contract/stage.ts';
 import { type MariadbServer, startMariadb } from '../../support/mysql/server.ts';
 import { TcpProxy } from '../../support/processes/tcp-proxy.ts';
+import { until } from '../../support/until.ts';
 
 describe('MySqlCas', () => {
   let server: MariadbServer;
@@ -134,6 +136,31 @@ describe('MySqlCas', () => {
       await insert('expired', -1);
       expect(await whileLocked('expired', () => new MySqlCas({ pool }).create('new', 'text', longMs))).toBe(true);
       expect(await keys()).toEqual(['expired', 'new']);
+    });
+
+    it('are not removed after one of them has come into use again at that moment', async () => {
+      await insert('expired', -1);
+      let replaced: Promise<boolean> | undefined;
+      let isOver = false;
+      const isDecided = async (): Promise<boolean> =>
+        isOver || (await rows(`SELECT 1 FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'`)).length > 0;
+      const getConnection = async (): Promise<MySqlConnection> => {
+        const connection: MySqlConnection = await pool.getConnection();
+        const query = connection.query.bind(connection);
+        connection.query = async (options) => {
+          if ((options as { sql: string }).sql.startsWith('DELETE')) {
+            replaced ??= new MySqlCas({ pool }).replace('expired', 'text', 'used again', longMs);
+            void replaced.then(() => {
+              isOver = true;
+            });
+            await until(isDecided);
+          }
+          return query(options);
+        };
+        return connection;
+      };
+      await new MySqlCas({ pool: { getConnection }, table: 'locks.reenlock_locks' }).create('new', 'text', longMs);
+      expect(await replaced).toBe((await keys()).includes('expired'));
     });
 
     it('stay under their own key, and let no new row in', async () => {
