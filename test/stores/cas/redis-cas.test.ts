@@ -132,6 +132,15 @@ describe('RedisCas', () => {
     expect(await adapter.replace('k', 'other', 'three', ttlMs)).toBe(true);
   });
 
+  it('A read that the server refuses is an error, and not a key without a text', async () => {
+    await stage.client.lpush('k', 'of another type');
+    const reader = new RedisCas({ client: await stage.connectAs('writer', '-get') });
+    await expect(reader.read('other')).rejects.toThrow('NOPERM');
+    for (const call of [adapter.read('k'), adapter.replace('k', 'one', 'two', ttlMs), adapter.remove('k', 'one')])
+      await expect(call).rejects.toBeInstanceOf(Error);
+    expect(await stage.client.type('k')).toBe('list');
+  });
+
   it('A write that the server refuses was not applied, and one whose reply is lost may have been', async () => {
     await stage.client.set('k', 'one');
     const refused = new RedisCas({ client: await stage.connectAs('reader', '-set', '-del') });
