@@ -45,7 +45,10 @@ export class RedisCas implements CasAdapter {
 
   async read(key: string): Promise<CasReading> {
     await connected(this.#driver, 'read');
-    const [time, value] = valuesOf(await this.#driver.sendAll([['time'], ['get', key]]));
+    const reply = this.#driver.sendAll([['time'], ['get', key]]).then(valuesOf);
+    const [time, value] = await reply.catch((error: unknown) => {
+      throw storeError(this.#driver, 'read', error);
+    });
     const [seconds, micros] = time as [string, string];
     return { value: textOf(value), nowUs: Number(seconds) * 1_000_000 + Number(micros) };
   }
@@ -108,7 +111,7 @@ export class RedisCas implements CasAdapter {
     });
     return work.catch((error: unknown) => {
       if (error instanceof LockStoreError) throw error;
-      throw isSent ? storeError(this.#driver, 'write', error) : refused(error);
+      throw isSent ? storeError(this.#driver, 'write', error) : this.#refused(error);
     });
   }
 
@@ -123,8 +126,14 @@ export class RedisCas implements CasAdapter {
       return exec.value !== null;
     }
     const isDiscarded = this.#driver.codeOf(exec?.reason) === 'EXECABORT';
-    if (isDiscarded) throw refused(write?.status === 'rejected' ? write.reason : exec?.reason);
+    if (isDiscarded) throw this.#refused(write?.status === 'rejected' ? write.reason : exec?.reason);
     throw exec?.reason;
+  }
+
+  /** The error for a write that the server certainly did not make. */
+  #refused(error: unknown): LockStoreError {
+    const { message, cause } = storeError(this.#driver, 'write', error);
+    return new LockStoreError(message, { cause, outcome: 'not-applied' });
   }
 }
 
@@ -140,8 +149,4 @@ function valuesOf(replies: RedisReplies): unknown[] {
 
 function textOf(reply: unknown): string | undefined {
   return typeof reply === 'string' ? reply : undefined;
-}
-
-function refused(cause: unknown): LockStoreError {
-  return new LockStoreError('The lock store refused to write', { cause: hideCommand(cause), outcome: 'not-applied' });
 }

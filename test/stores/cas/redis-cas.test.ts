@@ -135,7 +135,7 @@ describe('RedisCas', () => {
   it('A read that the server refuses is an error, and not a key without a text', async () => {
     await stage.client.lpush('k', 'of another type');
     const reader = new RedisCas({ client: await stage.connectAs('writer', '-get') });
-    await expect(reader.read('other')).rejects.toThrow('NOPERM');
+    await expect(reader.read('other')).rejects.toThrow('The lock store replied NOPERM to read');
     for (const call of [adapter.read('k'), adapter.replace('k', 'one', 'two', ttlMs), adapter.remove('k', 'one')])
       await expect(call).rejects.toBeInstanceOf(Error);
     expect(await stage.client.type('k')).toBe('list');
@@ -151,6 +151,7 @@ describe('RedisCas', () => {
     ])
       await expect(call).rejects.toMatchObject({
         ...{ code: 'ERR_LOCK_STORE', outcome: 'not-applied' },
+        message: expect.stringContaining('The lock store replied NOPERM to '),
         cause: { message: expect.stringMatching('^NOPERM ') },
       });
     refused.close();
