@@ -153,6 +153,24 @@ describe('A claim', () => {
     expect(times(store.calls, 'renew', startMs).length).toBeGreaterThanOrEqual(2);
   });
 
+  // Before the first renewal, which is due within a third of the claim, and after it.
+  it.each([
+    ['2 s right before its first renewal', 970, 1_950, true],
+    ['more than 2 s right before its first renewal', 970, 2_010, false],
+    ['two thirds of its lease later', 1_010, 6_600, true],
+  ])('A hold that had to wait and whose process pauses for %s is held or lost as the page says', async (_, ...of) => {
+    const [workMs, pauseMs, isHeld] = of;
+    const setup = setUpLast({ claimMs: 3_000 });
+    const { store, clock } = setup;
+    const hold = await handOver(setup, { leaseMs: 10_000 });
+    await clock.advance(workMs);
+    // What a process that stands still would have sent is not sent.
+    store.always('renew', { kind: 'lostCall' });
+    await clock.advance(pauseMs);
+    expect(hold.isHeld()).toBe(isHeld);
+    expect(hold.signal.aborted).toBe(!isHeld);
+  });
+
   it('A claim is not longer than a short lease', async () => {
     const setup = setUp({ claimMs: 3_000 });
     const hold = await handOver(setup, { leaseMs: 100 });
