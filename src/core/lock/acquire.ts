@@ -28,8 +28,18 @@ import type { AcquireTask, Cancellation } from '../wait/task.ts';
 import { type AcquireCaller, type AcquireMessage, acquireChannel, type Failure, traced } from './acquire-channel.ts';
 import { branchObstacle, cycleError, isBlocked } from './branch-obstacle.ts';
 import { firstHold, type ScopedHold } from './hold.ts';
+import { requestOf } from './hold-request.ts';
 import { isNotFree, reportFailed, reportGranted, reportReentered } from './outcome.ts';
-import { assertEnterable, assertNotOwnGuards, heldBy, isLocal, leftTo, lossOf, reenter } from './reentry.ts';
+import {
+  assertEnterable,
+  assertNotOwnGuards,
+  heldBy,
+  isBeneathHold,
+  isLocal,
+  leftTo,
+  lossOf,
+  reenter,
+} from './reentry.ts';
 
 /** Which API made the call. A guard stops waiting when its client disconnects. */
 export type Caller = 'code' | 'guard';
@@ -76,7 +86,8 @@ export function acquire(
       requested.reentrant !== false && requested.waitMs > 0 ? cycleError(branch, name, requested.mode) : undefined;
     if (cycle !== undefined) throw cycle;
     assertMode(runtime.client.capabilities, requested.mode, name);
-    if (runtime.acquires.isClosed) throw new LocksClosedError(name);
+    if (runtime.acquires.isClosed && !isBeneathHold(branch, name.id, requested.reentrant))
+      throw new LocksClosedError(name);
   } catch (error) {
     if (!isForGuard) setCallSite(error, details?.callSite ?? runtime.callSites.take(runtime.clock.now().monoMs));
     // A mistake in the options is no outcome of an acquire.
@@ -192,6 +203,10 @@ class Acquisition implements AcquireTask {
     return heldBy(this.work, this.request, this.settings, holder);
   }
 
+  get isBeneathHold(): boolean {
+    return isBeneathHold(this.work, this.request.id, this.settings.reentrant);
+  }
+
   onQueued(): void {
     if (this.message !== undefined) this.message.wasQueued = true;
   }
@@ -289,19 +304,4 @@ export function tryAcquire(
       throw error;
     },
   );
-}
-
-/** The request of a new hold, with a random hold id. */
-export function requestOf(branch: Branch, { id }: LockName, settings: AcquireSettings & AcquireTarget): HoldRequest {
-  const { clock, process, settings: defaults } = branch.scope.runtime;
-  return {
-    id,
-    holdId: clock.randomId(),
-    owner: branch.ownerAs(settings.reentrant),
-    process,
-    claimMs: Math.min(defaults.claimMs, settings.leaseMs),
-    mode: settings.mode,
-    permits: settings.permits,
-    priority: settings.priority,
-  };
 }

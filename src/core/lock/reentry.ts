@@ -123,20 +123,39 @@ export function heldBy(
   { reentrant }: Pick<AcquireSettings, 'reentrant'>,
   holder: LockHolder | undefined,
 ): HeldBy | undefined {
-  for (let around: OwnedHold['work'] | undefined = branch; around !== undefined; around = around.scope.root.parent) {
-    for (const hold of around.scope.holds.all) {
-      const { grant } = hold;
-      const isNested = around.isWithin(hold.work);
-      // It enters the hold of a call around it, unless one of the two is not reentrant, or the other one is for its scope alone.
-      const isOpen = grant.reentrant === 'trace' || (grant.reentrant === 'request' && around.scope === branch.scope);
-      const mayEnter = isNested && isOpen && reentrant !== false;
-      // A permit is one of several.
-      const isCompatible = mode === 'permit' || (mode === 'read' && grant.request.mode === 'read');
-      if (grant.request.id !== id || !grant.isHeld || mayEnter || isCompatible) continue;
-      return isNested ? 'request' : 'branch';
-    }
+  for (const { grant, isNested, mayEnter } of heldAround(branch, id, reentrant)) {
+    // A permit is one of several.
+    const isCompatible = mode === 'permit' || (mode === 'read' && grant.request.mode === 'read');
+    if (!mayEnter && !isCompatible) return isNested ? 'request' : 'branch';
   }
   return holder !== undefined && holder.traceId === branch.traceId ? 'trace' : undefined;
+}
+
+/** Whether a call around the branch, in its own scope or in one around it, holds the key by a grant that the branch may enter. */
+export function isBeneathHold(branch: Branch, id: string, reentrant: Reentrant): boolean {
+  for (const { mayEnter } of heldAround(branch, id, reentrant)) if (mayEnter) return true;
+  return false;
+}
+
+/** A grant that the scope of a branch has, or a scope around it. */
+interface HeldAround {
+  readonly grant: Grant;
+  /** Whether the branch is within the one that holds it. */
+  readonly isNested: boolean;
+  readonly mayEnter: boolean;
+}
+
+/** What is held of a lock in the scope of a branch and in those around it. */
+function* heldAround(branch: Branch, id: string, reentrant: Reentrant): Iterable<HeldAround> {
+  for (let around: OwnedHold['work'] | undefined = branch; around !== undefined; around = around.scope.root.parent) {
+    for (const { grant, work } of around.scope.holds.all) {
+      if (grant.request.id !== id || !grant.isHeld) continue;
+      const isNested = around.isWithin(work);
+      // It enters the hold of a call around it, unless one of the two is not reentrant, or the other one is for its scope alone.
+      const isOpen = grant.reentrant === 'trace' || (grant.reentrant === 'request' && around.scope === branch.scope);
+      yield { grant, isNested, mayEnter: isNested && isOpen && reentrant !== false };
+    }
+  }
 }
 
 /** The error of a lost grant, also if nobody has noticed yet that its lease expired. */

@@ -14,8 +14,8 @@ import { checkOptions, type Rules } from '../model/validate.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { cancellationError } from '../scope/cancellation.ts';
 import type { Branch, Scope } from '../scope/scope.ts';
-import { requestOf } from './acquire.ts';
 import { firstHold } from './hold.ts';
+import { requestOf } from './hold-request.ts';
 import { ownBranch } from './lock.ts';
 
 /** How a resumed hold behaves. The defaults are those of the `Locks`; mode and permits are those of the detached hold. */

@@ -125,8 +125,8 @@ export interface Locks {
    */
   forceRelease(key: LockKey, options?: ForceReleaseOptions): Promise<boolean>;
   /**
-   * Refuses new acquires and all waiters with `LocksClosedError`, waits up to `drainMs` milliseconds (default 10 000) for holds to be
-   * released, then declares the remaining holds lost and releases them. Closes the connections that the store opened for it, but not
+   * Refuses new acquires and all waiters with `LocksClosedError`, except those that re-enter what their request or job holds. Waits
+   * up to `drainMs` milliseconds (default 10 000) for holds to be released, then declares the remaining ones lost and releases them. Closes the connections that the store opened for it, but not
    * the application's client: close that afterwards. Detached holds stay. You may call it again. It installs no signal handler.
    * Rejects with `LockConfigError` for bad options.
    *
@@ -324,6 +324,7 @@ class ProcessLocks implements Locks {
     acquires.close();
     await within(clock, drainMs, grants.idle());
     for (const grant of grants.all) grants.lose(grant, 'The lock was lost: the server has shut down');
+    acquires.close();
     // An acquire in flight may still be granted, and must be released.
     await within(clock, storeTimeoutMs, acquires.inFlight.idle());
     await within(clock, storeTimeoutMs, releases.idle());

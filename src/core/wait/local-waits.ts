@@ -72,8 +72,8 @@ export class LocalWaits {
     if (task.cancellation.waitError !== undefined) end(task.cancellation.waitError);
   }
 
-  /** Refuses all of them. */
+  /** Refuses those that do not re-enter what is held around them. */
   close(): void {
-    for (const [task, end] of [...this.#waits]) end(new LocksClosedError(task));
+    for (const [task, end] of [...this.#waits]) if (!task.isBeneathHold) end(new LocksClosedError(task));
   }
 }

@@ -44,7 +44,6 @@ export class PendingAcquires {
   readonly #offers: Offers;
   readonly #queues: WaitQueues;
   readonly #onDue = (waiter: Waiter): void => inBackground(this.#timeOut(waiter));
-  /** Whether new acquires are refused. */
   isClosed = false;
 
   constructor(access: StoreAccess, releases: Releases, holders: HolderListener, observe?: Observe) {
@@ -101,11 +100,12 @@ export class PendingAcquires {
     else inBackground(this.#subscribeFor(waiter));
   }
 
-  /** Refuses all waiters and all new acquires. */
+  /** Refuses all waiters and all new acquires, except those that re-enter a hold around them, as long as that lasts. */
   close(): void {
     this.isClosed = true;
     this.#localWaits.close();
-    for (const waiter of [...this.#waiters.values()]) this.#fail(waiter, new LocksClosedError(waiter.task));
+    for (const waiter of [...this.#waiters.values()])
+      if (!waiter.task.isBeneathHold) this.#fail(waiter, new LocksClosedError(waiter.task));
   }
 
   /** The acquires that wait in a queue, or for another branch of their scope. */
@@ -185,7 +185,7 @@ export class PendingAcquires {
 
   /** Why a waiter must not go on, if there is a reason. */
   #stopReason({ task }: Waiter): Error | undefined {
-    return this.isClosed ? new LocksClosedError(task) : task.cancellation.error;
+    return this.isClosed && !task.isBeneathHold ? new LocksClosedError(task) : task.cancellation.error;
   }
 
   #onFirstReply(waiter: Waiter, sent: Instant, reply: AcquireReply): void {

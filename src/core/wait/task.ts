@@ -13,6 +13,8 @@ export interface AcquireTask extends AcquireCall {
   readonly cancellation: Cancellation;
   /** Whether a holder is work of the same request or trace. */
   heldBy(holder: LockHolder | undefined): HeldBy | undefined;
+  /** Whether a call around it holds the key now, so that it re-enters: it may go on while the `Locks` closes. */
+  readonly isBeneathHold: boolean;
   /** Whether the store can't let it in before the release of what an ended branch has left: only its scope can. */
   readonly isLeftOut: boolean;
   /** Calls `onChange` whenever `isLeftOut` may have changed, until the returned function is called. It can't change if there is none. */

@@ -222,24 +222,28 @@ describe('If the store can’t pass on holds, one that its branch has left', () 
     expect([...own, stranger].map(({ state }) => state)).toEqual(['fulfilled', 'fulfilled', 'fulfilled']);
   });
 
-  it('is not entered after the `Locks` were closed: its waiters are refused', async () => {
+  it('is entered in turn while the `Locks` closes, and not after `drainMs`: its waiters are refused then', async () => {
     const setup = setUp();
     const job = setup.job();
-    const [go, work] = [gate(), gate()];
+    const [go, turn, work] = [gate(), gate(), gate()];
     const left = outcomeOf(job.in(() => lock.run('other', () => leave(go))));
     await setup.clock.settle();
-    const [first, second] = [1, 2].map(() => outcomeOf(job.in(() => lock.run('key', () => work))));
+    const waits = [turn, work, work].map((until) => outcomeOf(job.in(() => lock.run('key', () => until))));
     await setup.clock.settle();
     go.open();
     await left.settled;
     await setup.clock.settle();
     const closing = setup.locks.close({ drainMs: 1_000 });
+    turn.open();
     await setup.clock.settle();
-    expect([first?.state, second?.error]).toMatchObject(['pending', { code: 'ERR_LOCK_CLOSED' }]);
+    expect(waits.map(({ state }) => state)).toEqual(['fulfilled', 'pending', 'pending']);
+    await setup.clock.advance(1_000);
+    expect(waits[2]?.state).toBe('rejected');
     work.open();
-    await first?.settled;
+    await waits[1]?.settled;
     await job.end();
     await closing;
+    expect(waits[2]?.error).toMatchObject({ code: 'ERR_LOCK_CLOSED' });
   });
 
   it('is not entered if its branch has called a service, which may still be in the lock', async () => {

@@ -1,4 +1,12 @@
-import { LockConfigError, LockLostError, LockStoreError, LocksClosedError, lock } from '../../../src/core/index.ts';
+import {
+  LockConfigError,
+  LockLostError,
+  LockStoreError,
+  LocksClosedError,
+  lock,
+  runInTrace,
+} from '../../../src/core/index.ts';
+import { gate } from '../../support/gate.ts';
 import { coreTests, outcomeOf } from '../../support/stores/set-up.ts';
 
 const setUp = coreTests();
@@ -80,6 +88,95 @@ describe('close', () => {
     expect((await store.inspect('free')).holds).toEqual([]);
     await hold.release();
     await closed.settled;
+  });
+
+  it('close lets all branches of a holder re-enter, one after the other, also those that wait already', async () => {
+    const { job, locks, clock } = setUp();
+    const own = job();
+    const hold = await own.in(() => lock.acquire('key'));
+    const first = gate();
+    const order: string[] = [];
+    const branch = (name: string, until?: Promise<void>) =>
+      outcomeOf(own.in(() => lock.run('key', () => until).then(() => order.push(name))));
+    const before = [branch('before 1', first), branch('before 2')];
+    await clock.settle();
+    const closed = outcomeOf(locks.close());
+    const after = [branch('after 1'), branch('after 2')];
+    first.open();
+    await clock.settle();
+    expect([...before, ...after].map(({ state }) => state)).toEqual(Array(4).fill('fulfilled'));
+    expect(order).toEqual(['before 1', 'before 2', 'after 1', 'after 2']);
+    await hold.release();
+    await clock.settle();
+    expect(closed.state).toBe('fulfilled');
+  });
+
+  it('close lets the jobs of a holder re-enter, one after the other, also one that waits in the queue', async () => {
+    const { job, locks, clock } = setUp();
+    const own = job();
+    const hold = await own.in(() => lock.acquire('key'));
+    const first = gate();
+    const nested = (until?: Promise<void>) =>
+      outcomeOf(own.in(() => runInTrace(() => lock.run('key', () => until), { locks })));
+    const before = [nested(first), nested()];
+    await clock.settle();
+    const closed = outcomeOf(locks.close());
+    const after = nested();
+    const other = outcomeOf(own.in(() => runInTrace(() => lock.run('other', () => {}), { locks })));
+    first.open();
+    await clock.settle();
+    expect([...before, after].map(({ state }) => state)).toEqual(Array(3).fill('fulfilled'));
+    expect(other.error).toBeInstanceOf(LocksClosedError);
+    await hold.release();
+    await clock.settle();
+    expect(closed.state).toBe('fulfilled');
+  });
+
+  it('close lets a reader become the writer', async () => {
+    const { job, locks, clock } = setUp();
+    const own = job();
+    const reader = await own.in(() => lock.acquire('key', { mode: 'read' }));
+    const closed = outcomeOf(locks.close());
+    const writer = await clock.settled(outcomeOf(own.in(() => lock.run('key', () => 'written'))));
+    expect(writer.value).toBe('written');
+    await reader.release();
+    await clock.settle();
+    expect(closed.state).toBe('fulfilled');
+  });
+
+  it('close refuses what its holder may not re-enter', async () => {
+    const { job, locks, clock } = setUp();
+    const own = job();
+    const hold = await own.in(() => lock.acquire('key'));
+    const free = outcomeOf(own.in(() => lock.whenFree('key')));
+    await clock.settle();
+    const closed = outcomeOf(locks.close());
+    const late = outcomeOf(own.in(() => lock.acquire('key', { reentrant: false })));
+    await clock.settle();
+    expect([free.error, late.error]).toEqual([expect.any(LocksClosedError), expect.any(LocksClosedError)]);
+    await hold.release();
+    await closed.settled;
+  });
+
+  it('close refuses the branches and jobs of a holder that still wait after drainMs', async () => {
+    const { job, locks, clock, store } = setUp();
+    const own = job();
+    await own.in(() => lock.acquire('key'));
+    const forever = gate();
+    const run = () => lock.run('key', () => forever);
+    const branches = [outcomeOf(own.in(run)), outcomeOf(own.in(run))];
+    const jobs = [1, 2].map(() => outcomeOf(own.in(() => runInTrace(run, { locks }))));
+    await clock.settle();
+    const closed = outcomeOf(locks.close({ drainMs: 500 }));
+    await clock.advance(499);
+    const waiting = [branches[1], ...jobs];
+    expect(waiting.map((wait) => wait?.state)).toEqual(Array(3).fill('pending'));
+    await clock.advance(1);
+    expect([closed.state, ...waiting.map((wait) => wait?.state)]).toEqual(['fulfilled', ...Array(3).fill('rejected')]);
+    forever.open();
+    await clock.settle();
+    expect(await store.remains()).toEqual([]);
+    expect(clock.timerCount).toBe(0);
   });
 
   it('close waits for the reply of an acquire, and releases what it was granted', async () => {

@@ -97,6 +97,23 @@ describeFrameworks('closeServer', (framework) => {
     },
   );
 
+  it('closeServer lets a holder finish work that it does in parallel under its lock', async () => {
+    const first = gate();
+    const stage = await ServerStage.start(framework, {}, (app, stage) =>
+      app.route('/order', framework.lockOn('k'), async (call) => {
+        const items = ['a', 'b'].map((item) => lock.run('k', () => first.then(() => item)));
+        stage.note('in');
+        call.send((await Promise.all(items)).join(' and '));
+      }),
+    );
+    const client = (await stage.connect()).request({ path: '/order' });
+    await stage.until('in');
+    const isClosed = close(stage);
+    first.open();
+    await Promise.all([client.closed, isClosed]);
+    expect(client.received).toMatch(/^HTTP\/1.1 200 [\s\S]*a and b$/);
+  });
+
   it('closeServer leaves another module’s `destroy` on a connection alone', async () => {
     const { stage, work } = await begin(framework);
     const destroyed = gate();
