@@ -65,6 +65,30 @@ describe('PostgreSQL faults', () => {
     },
   );
 
+  it.each(['locks', 'waiters', 'processes', 'tombstones', 'edges'])(
+    'If somebody deletes the rows of the table %s alone, the holder stays the only owner, and everybody in line is served',
+    async (table) => {
+      const [one, two] = [locksOn(stage.server.url), locksOn(stage.server.url)];
+      const errors: string[] = [];
+      for (const locks of [one, two]) locks.on('storeError', ({ error }) => void errors.push(String(error.cause)));
+      await runInTrace(
+        async () => {
+          const hold = await lock.acquire(key, { leaseMs: longMs });
+          const line = [await queued(two, 'first'), await queued(two, 'second')];
+          await stage.pool.query(`DELETE FROM reenlock.${table}`);
+          const stranger = await runInTrace(() => lock.tryAcquire(key), { locks: two, traceId: 'stranger' });
+          expect(stranger).toBeNull();
+          await hold.extend(longMs);
+          await hold.release();
+          const fences = await Promise.all(line.map(({ fence }) => fence));
+          expect(Math.min(...fences)).toBeGreaterThan(hold.fence);
+        },
+        { locks: one, traceId: 'holder' },
+      );
+      expect(errors).toEqual([]);
+    },
+  );
+
   it('A server that stays away is an error within `storeTimeoutMs`, and nobody is let in', async () => {
     // What is given up is released in the background, until its lease is over.
     const locks = locksOn(stage.server.url, { storeTimeoutMs: 300, leaseMs: 500 });

@@ -15,6 +15,18 @@ BEGIN
   END LOOP;
 END $$;
 
+-- What is left of a lock whose row alone was deleted: its holds and its waiters still count.
+CREATE OR REPLACE FUNCTION {schema}.with_left(l {schema}.locks) RETURNS {schema}.locks LANGUAGE plpgsql AS $$
+BEGIN
+  l := counted(l);
+  SELECT count(*) INTO l.waiters FROM waiters WHERE lock_id = l.id;
+  IF l.holds > 0 THEN
+    SELECT max(fence), greatest(l.gone_ms, gone_after(greatest(max(ends_ms), max(fence) / 1000 + 1)))
+      INTO l.fence, l.gone_ms FROM holds WHERE lock_id = l.id;
+  END IF;
+  RETURN l;
+END $$;
+
 -- Remembers the release of a hold id.
 CREATE OR REPLACE FUNCTION {schema}.bury(l {schema}.locks, the_hold text, the_status text, the_end_ms bigint) RETURNS void
 LANGUAGE plpgsql AS $$
@@ -310,6 +322,8 @@ BEGIN
   SELECT * INTO l FROM locks WHERE id = lock_name FOR NO KEY UPDATE;
   IF NOT FOUND THEN l := open_lock(lock_name); END IF;
   before := l;
+  -- No fence yet: the row is new.
+  IF l.fence = 0 THEN l := with_left(l); END IF;
   FOR i IN 0 .. jsonb_array_length(ops) - 1 LOOP
     op := ops->i;
     done := CASE op->>'op'

@@ -8,7 +8,7 @@ import { upkeep } from './upkeep.ts';
 /** The format of the stored data. A process with another format refuses to work. Raised if older code would go wrong. */
 export const format = 1;
 /** Raised with each change of the SQL, so that the newest functions stay, in whatever order processes migrate. */
-export const revision = 19;
+export const revision = 20;
 
 export const defaultSchema = 'reenlock';
 
