@@ -126,9 +126,9 @@ export interface Locks {
   forceRelease(key: LockKey, options?: ForceReleaseOptions): Promise<boolean>;
   /**
    * Refuses new acquires and all waiters with `LocksClosedError`, except those that re-enter what their request or job holds. Waits
-   * up to `drainMs` milliseconds (default 10 000) for holds to be released, then declares the remaining ones lost and releases them. Closes the connections that the store opened for it, but not
-   * the application's client: close that afterwards. Detached holds stay. You may call it again. It installs no signal handler.
-   * Rejects with `LockConfigError` for bad options.
+   * up to `drainMs` milliseconds (default 10 000) for holds to be released, then declares the remaining ones lost and releases them.
+   * Closes the connections that the store opened for it, but not the application's client: close that afterwards. Detached holds
+   * stay. You may call it again. It installs no signal handler. Rejects with `LockConfigError` for bad options.
    *
    * @example
    * ```ts
