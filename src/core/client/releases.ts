@@ -25,6 +25,8 @@ export class Releases {
    */
   readonly #unanswered = new Map<string, ReleaseTarget>();
   readonly #inFlight = new InFlight();
+  /** Reports the end of one that is tried again. */
+  readonly #ends = new Set<() => void>();
 
   constructor(access: StoreAccess) {
     this.#access = access;
@@ -71,6 +73,14 @@ export class Releases {
     return this.#inFlight.idle();
   }
 
+  /** Reports the end of those that are tried again. The process may end before they get a reply. */
+  close(): void {
+    for (const end of this.#ends) {
+      this.#ends.delete(end);
+      end();
+    }
+  }
+
   #send(target: ReleaseTarget, sent: Instant, callbacks: ReleaseCallbacks): void {
     const tombstoneMs = target.isSettled ? 0 : this.tombstoneMs(target.leaseMs);
     this.#access.client.release(target, { tombstoneMs }, sent, callbacks);
@@ -87,12 +97,17 @@ export class Releases {
     const leftMs = (): number => target.leaseMs - elapsedMs(clock.now(), start);
     let error: LockStoreError | undefined = firstError;
     const fail = (): void => {
-      if (error === undefined) return;
+      if (error === undefined || hasReported) return;
       if (callbacks !== silent) client.report('release', target, error);
       callbacks.onError(error);
       hasReported = true;
     };
     let hasReported = false;
+    const end = (): void => {
+      fail();
+      callbacks.onSettled();
+    };
+    this.#ends.add(end);
     // The caller waits for one deadline, however many tries fit in. Cleared after the last try.
     const timer = clock.after(settings.storeTimeoutMs - elapsedMs(start, sent), fail, true);
     for (
@@ -106,11 +121,11 @@ export class Releases {
     }
     timer.cancel();
     this.#inFlight.end();
+    const isReported = !this.#ends.delete(end);
     if (error === undefined) return;
     this.#unanswered.set(target.request.holdId, target);
     if (this.#unanswered.size > maxUnanswered) this.#unanswered.delete(this.#unanswered.keys().next().value as string);
-    if (!hasReported) fail();
-    callbacks.onSettled();
+    if (!isReported) end();
   }
 
   /** Returns the error, if there is no reply. */

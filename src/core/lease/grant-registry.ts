@@ -160,8 +160,9 @@ export class GrantRegistry {
         else this.#emitReleased(grant);
       },
       onSettled: () => {
-        // No reply until the lease expired: the store no longer has the hold.
+        // No reply until the lease expired, or none until `close`: the lease ends soon.
         if (!hasEnded) this.#emitReleased(grant);
+        hasEnded = true;
         if (!hasStatus) return;
         if (error === undefined) released.resolve();
         else released.reject(error);

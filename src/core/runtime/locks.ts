@@ -329,6 +329,7 @@ class ProcessLocks implements Locks {
     await within(clock, storeTimeoutMs, acquires.inFlight.idle());
     await within(clock, storeTimeoutMs, releases.idle());
     await within(clock, storeTimeoutMs, acquires.end());
+    releases.close();
     grants.close();
     client.close();
     this.#stopFaults();

@@ -217,6 +217,22 @@ describe('close', () => {
     expect(clock.timerCount).toBe(0);
   });
 
+  it('close ends each grant in one event, also if the store never answers its release', async () => {
+    const { job, locks, clock, store, events } = setUp();
+    const [granted, released, lost] = [events('granted'), events('released'), events('lost')];
+    const [hold] = [await job().in(() => lock.acquire('released')), await job().in(() => lock.acquire('kept'))];
+    store.always('release', { kind: 'lostCall' });
+    const late = outcomeOf(hold.release());
+    const closed = outcomeOf(locks.close({ drainMs: 500 }));
+    await clock.advance(5_000);
+    expect([closed.state, late.state]).toEqual(['fulfilled', 'rejected']);
+    const ends = (): unknown[] => [...released, ...lost].map(({ holdId }) => holdId);
+    expect(ends()).toEqual(granted.map(({ holdId }) => holdId));
+    await clock.advance(60_000);
+    expect(ends()).toHaveLength(2);
+    expect(clock.timerCount).toBe(0);
+  });
+
   it('close takes its drainMs from the options of its Locks', async () => {
     const { job, locks, clock } = setUp({ drainMs: 0 });
     const hold = await job().in(() => lock.acquire('key'));
