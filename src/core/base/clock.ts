@@ -189,20 +189,21 @@ export function pause(clock: Clock, ms: number, isAwaited = false): Promise<void
 }
 
 /**
- * Settles as `reply` does, or rejects after `ms`, since a client library may never settle. The reply clears the timer. One that
- * comes after that is passed to `onLate`.
+ * Settles as `reply` does, or rejects with `noReply` after `ms`, since a client library may never settle. The reply clears the
+ * timer. One that comes after that is passed to `onLate`.
  */
 export function inTime<T>(
   clock: Clock,
   ms: number,
   reply: Promise<T>,
   onLate: (reply: T) => void = () => {},
+  noReply = (): Error => new Error(`Expected a reply within ${Math.round(ms)} ms, got none`),
 ): Promise<T> {
   return new Promise((resolve, reject) => {
     let take: (reply: T) => void = resolve;
     const timer = clock.after(ms, () => {
       take = onLate;
-      reject(new Error(`Expected a reply within ${ms} ms, got none`));
+      reject(noReply());
     });
     reply.then((value) => take(value), reject).finally(() => timer.cancel());
   });

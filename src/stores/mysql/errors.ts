@@ -1,3 +1,4 @@
+import { NoConnectionError } from '../../core/base/no-connection.ts';
 import { LockStoreError } from '../../core/model/errors/failures.ts';
 
 /** The server's errors if another transaction was faster: a duplicate key, a lock, a deadlock, a changed row. */
@@ -43,7 +44,7 @@ export function storeError(cause: unknown, wasSent: boolean): LockStoreError {
 }
 
 function messageOf(cause: unknown, number: number | undefined): string {
-  if (cause instanceof LeftBehindError) return cause.message;
+  if (cause instanceof LeftBehindError || cause instanceof NoConnectionError) return cause.message;
   if (number === noTable) {
     return 'Expected the table of the lock store in the database, but it is missing: run the SQL of `mysqlCasTable()`';
   }

@@ -1,4 +1,5 @@
-import { type Clock, inTime } from '../../core/base/clock.ts';
+import type { Clock } from '../../core/base/clock.ts';
+import { lentInTime } from '../../core/base/no-connection.ts';
 import { objectWith, type Rule } from '../../core/model/validate.ts';
 
 /** A pool of `mysql2/promise`, or of `mysql2`: the part that is used. */
@@ -35,7 +36,7 @@ export function databaseOf(pool: MySqlPool): string | undefined {
 
 /** Borrows a connection. One that arrives after `ms` is returned at once. `returnConnection` returns it. */
 export function borrow(pool: MySqlPromisePool, clock: Clock, ms: number): Promise<MySqlConnection> {
-  return inTime(clock, ms, lent(pool), (late) => returnConnection(late, true));
+  return lentInTime(clock, ms, lent(pool), (late) => returnConnection(late, true));
 }
 
 async function lent(pool: MySqlPromisePool): Promise<MySqlConnection> {

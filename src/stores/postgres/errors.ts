@@ -1,3 +1,4 @@
+import { NoConnectionError } from '../../core/base/no-connection.ts';
 import { LockStoreError } from '../../core/model/errors/failures.ts';
 import { LockKeyError } from '../../core/model/errors/mistakes.ts';
 
@@ -43,7 +44,8 @@ export function storeError(
 ): LockStoreError {
   const state = stateOf(cause);
   const isCertain = !wasSent || isRefusal(cause);
-  const message = cause instanceof OpenTransactionError ? cause.message : messageOf(operation, state, whenMissing);
+  const isAboutPool = cause instanceof OpenTransactionError || cause instanceof NoConnectionError;
+  const message = isAboutPool ? cause.message : messageOf(operation, state, whenMissing);
   if (state === unknownCharacter) {
     return new LockStoreError(message, { cause: new LockKeyError(message, { cause }), outcome: 'not-applied' });
   }

@@ -1,4 +1,5 @@
 import { type Clock, inTime } from '../../core/base/clock.ts';
+import { lentInTime } from '../../core/base/no-connection.ts';
 import { describe, objectWith, type Rule } from '../../core/model/validate.ts';
 import { isLeftBehind } from './errors.ts';
 
@@ -51,7 +52,7 @@ export async function borrow(pool: PostgresPool, clock: Clock, ms: number): Prom
   const endMs = clock.now().monoMs + ms;
   const leftMs = (): number => Math.max(endMs - clock.now().monoMs, 1);
   while (true) {
-    const client = await inTime(clock, leftMs(), lent(pool), (late) => returnConnection(late, true));
+    const client = await lentInTime(clock, leftMs(), lent(pool), (late) => returnConnection(late, true));
     const status = transactionStatus(client);
     if (status === 'I') return client;
     let isIdle = false;

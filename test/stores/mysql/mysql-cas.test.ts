@@ -249,6 +249,17 @@ describe('MySqlCas', () => {
       await application.end();
     });
 
+    it('The caller gets an error that names the pool if all of its connections are in use', async () => {
+      const application = createPool({ uri: server.url, connectionLimit: 1 });
+      const greedy = await application.getConnection();
+      await expect(new MySqlCas({ pool: application }).create('k', 'text', longMs)).rejects.toMatchObject({
+        outcome: 'not-applied',
+        message: expect.stringContaining('the pool of the lock store to lend a connection within 2000 ms'),
+      });
+      greedy.release();
+      await application.end();
+    });
+
     it.each([
       ['rows as arrays', { rowsAsArray: true }],
       ['rows by table', { nestTables: true }],

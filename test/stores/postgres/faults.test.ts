@@ -160,6 +160,23 @@ describe('PostgreSQL faults', () => {
     expect(isHeld).toBe(true);
   });
 
+  it('A lock that is taken in a transaction, which has the only connection of the pool, fails with an error that says so', async () => {
+    const pool = stage.connect({ max: 1 });
+    const locks = createLocks({ store: stage.storeOf({ pool, timeoutMs: 200 }) });
+    created.push(locks);
+    const client = await pool.connect();
+    await client.query('BEGIN');
+    const taken = runInTrace(() => lock.acquire(key), { locks });
+    await expect(taken).rejects.toMatchObject({
+      code: 'ERR_LOCK_STORE',
+      outcome: 'not-applied',
+      message:
+        'Expected the pool of the lock store to lend a connection within 200 ms, got none: all are in use, or the server accepts no more. Take each lock before you begin a transaction, or give the locks a pool of their own',
+    });
+    await client.query('ROLLBACK');
+    client.release();
+  });
+
   it('A pool that is exhausted is a `not-applied` error, and the next call succeeds', async () => {
     const pool = stage.connect({ max: 1 });
     const store = stage.storeOf({ pool, timeoutMs: 200 });
