@@ -73,8 +73,8 @@ export class TracedRequest implements ResponseEvents {
   }
 
   /**
-   * The holds that its guards acquired, by key; undefined if there are none. If other guards have the same key in another category,
-   * the newest hold has it, and the others are there by their lock's name: whoever goes through them must find each.
+   * The holds that its guards acquired, by key; undefined if there are none. If guards have the same key in several categories, the
+   * newest hold has it, and the others are there by the names of their locks: an application that goes through them finds each.
    */
   get guardedByKey(): ReadonlyMap<string, Hold> | undefined {
     const { guarded } = this.scope;

@@ -65,12 +65,25 @@ function notSent(operation: string, cause: unknown, why: string): LockStoreError
   return new LockStoreError(message, { cause: hideCommand(cause), outcome: 'not-applied' });
 }
 
+/** What to do about a server that refuses until its operator acts. */
+const remedies: ReadonlyMap<string, string> = new Map([
+  [
+    'MISCONF',
+    "it can't save to its disk, as its log says: repair that, or allow writes with `stop-writes-on-bgsave-error no`",
+  ],
+  ['NOAUTH', 'give the client the user name and the password of the server'],
+  ['NOREPLICAS', 'it has fewer replicas than its `min-replicas-to-write`'],
+  ['OOM', 'it is full: raise its `maxmemory`, or keep the locks on a server without other data'],
+  ['READONLY', 'it is a replica: connect the client to the primary'],
+  ['WRONGTYPE', 'other data is at a key of the store: choose another `prefix`'],
+]);
+
 function messageOf(operation: string, code: string | undefined, cause: unknown): string {
   if (code === undefined) return `The lock store did not reply to ${operation}`;
   if (code === otherFormat) return otherFormatMessage;
   const right = lackingRight(code, (cause as Error).message);
-  const advice = right && `: its user lacks ${right}. Add those that the guide of the store lists`;
-  return `The lock store replied ${code} to ${operation}${advice ?? ''}`;
+  const advice = right ? `its user lacks ${right}. Add those that the guide of the store lists` : remedies.get(code);
+  return `The lock store replied ${code} to ${operation}${advice === undefined ? '' : `: ${advice}`}`;
 }
 
 /** The right that the user lacks if a server refused a call. Redis 7.0 does not name the command of a script. */

@@ -88,6 +88,18 @@ describe('A server’s reply to a script', () => {
   });
 
   it.each([
+    ["READONLY You can't write against a read only replica.", 'connect the client to the primary'],
+    ['MISCONF Redis is configured to save RDB snapshots', 'its log'],
+    ["OOM command not allowed when used memory > 'maxmemory'.", '`maxmemory`'],
+    ['NOREPLICAS Not enough good replicas to write.', '`min-replicas-to-write`'],
+    ['NOAUTH Authentication required.', 'password'],
+    ['WRONGTYPE Operation against a key holding the wrong kind of value', '`prefix`'],
+  ])('The error for -%s says what to do', async (answer, advice) => {
+    fake.answer = `-${answer}`;
+    for (const error of await errors()) expect(error).toMatchObject({ message: expect.stringContaining(advice) });
+  });
+
+  it.each([
     'ERR Error running script (call to f_1): @user_script:1: Script killed by user',
     'UNKILLABLE Sorry the script already executed write commands',
     'EXECABORT Transaction discarded',
