@@ -20,7 +20,7 @@ export const optimizations = [
   },
   {
     where: 'drivers/ioredis/write-batches.ts',
-    buys: 'calls of one turn are written together',
+    buys: 'calls of one round are written together',
     scenario: 'wide',
     row: 'reenlock',
     column: 'clientUs',
@@ -30,7 +30,7 @@ export const optimizations = [
   },
   {
     where: 'drivers/ioredis/cluster-driver.ts',
-    buys: 'calls of one turn to one server of a cluster are written together',
+    buys: 'calls of one round to one server of a cluster are written together',
     scenario: 'wide',
     row: 'reenlock on a cluster',
     column: 'clientUs',

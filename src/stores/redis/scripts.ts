@@ -14,7 +14,7 @@ export type Item = string | number;
 
 /**
  * Runs scripts by their digests, and by their source if the server does not know them (at first use, after a restart or
- * SCRIPT FLUSH). The calls of one tick go into few writes: under load, writes cost more than everything else.
+ * SCRIPT FLUSH). The calls of one round go into few writes: under load, writes cost more than everything else.
  */
 export class RedisScripts {
   readonly #driver: RedisDriver;

@@ -17,7 +17,7 @@ export interface RedisSender {
   send(command: RedisCommand): Promise<unknown>;
   /** Sends commands together. Resolves when all have settled. */
   sendAll(commands: readonly RedisCommand[]): Promise<RedisReplies>;
-  /** As `send`, for a script, if there is a faster way. Calls of one tick may be written together. */
+  /** As `send`, for a script, if there is a faster way. Calls of one round may be written together. */
   sendScript?(command: RedisCommand): Promise<unknown>;
 }
 

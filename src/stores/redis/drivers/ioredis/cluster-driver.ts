@@ -51,7 +51,7 @@ export class IoredisClusterDriver extends IoredisSender<Cluster> implements Redi
     return current.length === before.length && current.every((part, i) => part === before[i]);
   }
 
-  /** Calls of one tick to one server are written together. */
+  /** Calls of one round to one server are written together. */
   sendScript(command: RedisCommand): Promise<unknown> {
     const slot = slotOf(`${this.keyPrefix}${command[3]}`);
     const node = this.#node(this.primaryOfSlot(slot));

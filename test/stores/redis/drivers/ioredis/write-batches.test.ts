@@ -9,7 +9,7 @@ type Writes = string[][];
 
 type Asks = Record<'acquire' | 'release' | 'renew', (name: string) => Promise<unknown>>;
 
-describe('The calls of one turn', () => {
+describe('The calls of one round', () => {
   const stage = useRedis();
   let client: Redis;
   let writes: Writes;
@@ -35,37 +35,40 @@ describe('The calls of one turn', () => {
     ['release', 'release'],
     ['release', 'acquire'],
     ['release', 'renew'],
-  ] as const)('Calls to %s and to %s are not held back for longer than the turn', async (first, second) => {
+  ] as const)('Calls to %s and to %s are not held back for longer than the round', async (first, second) => {
     const answers = [asks[first]('a'), asks[second]('b')];
     expect(writes).toEqual([['a']]);
-    await nextTick();
+    await endOfRound();
     expect(writes).toEqual([['a'], ['b']]);
     await Promise.all(answers);
   });
 
-  it('All calls but the first are written together at the end of the turn', async () => {
-    const answers = ['a', 'b', 'c', 'd'].map((name) => asks.acquire(name));
-    expect(writes).toEqual([['a']]);
+  it('All calls but the first are written together at the end of the round, also those that one input after the other led to', async () => {
+    const answers = ['a', 'b'].map((name) => asks.acquire(name));
     await nextTick();
+    answers.push(...['c', 'd'].map((name) => asks.acquire(name)));
+    await nextTick();
+    expect(writes).toEqual([['a']]);
+    await endOfRound();
     expect(writes).toEqual([['a'], ['b', 'c', 'd']]);
     await Promise.all(answers);
   });
 
   it('Many calls are written sixteen at a time', async () => {
     const answers = Array.from({ length: 36 }, (_, index) => asks.acquire(String(index)));
-    await nextTick();
+    await endOfRound();
     expect(writes.map(({ length }) => length)).toEqual([1, 14, 16, 5]);
     await Promise.all(answers);
   });
 
-  it("Calls do not wait for what an application's test has put in the place of nextTick", async () => {
-    jest.spyOn(process, 'nextTick').mockImplementation(() => undefined);
+  it("Calls do not wait for what an application's test has put in the place of setImmediate", async () => {
+    jest.spyOn(globalThis, 'setImmediate').mockImplementation();
     await Promise.all([asks.release('a'), asks.acquire('b')]);
   });
 
   it('Calls are not held back after a connection that was lost meanwhile', async () => {
     const lost = Promise.allSettled([asks.release('a'), asks.acquire('b')]);
-    await nextTick();
+    await endOfRound();
     client.disconnect(true);
     await lost;
     await client.ping();
@@ -76,7 +79,7 @@ describe('The calls of one turn', () => {
   });
 });
 
-describe('The calls of one turn on a cluster', () => {
+describe('The calls of one round on a cluster', () => {
   const stage = useCluster();
 
   it('All calls to one server but the first are written together, whatever is written to others', async () => {
@@ -87,7 +90,7 @@ describe('The calls of one turn on a cluster', () => {
     const primaries = stage.client.nodes('master');
     const writesOf = primaries.map((node) => seen(node));
     const answers = names.map((name) => asks.acquire(name));
-    await nextTick();
+    await endOfRound();
     const portOf = async (name: string) => (await stage.cluster.serversOf(`reenlock:{${name}}`)).primary.port;
     const ports = await Promise.all(names.map(portOf));
     for (const [place, { options }] of primaries.entries()) {
@@ -138,6 +141,10 @@ function seen(client: Redis): Writes {
     writev.call(this, chunks, ...rest);
   };
   return writes;
+}
+
+function endOfRound(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }
 
 function nextTick(): Promise<void> {
