@@ -28,7 +28,6 @@ import type { AcquireTask, Cancellation } from '../wait/task.ts';
 import { type AcquireCaller, type AcquireMessage, acquireChannel, type Failure, traced } from './acquire-channel.ts';
 import { branchObstacle, cycleError, isBlocked } from './branch-obstacle.ts';
 import { firstHold, type ScopedHold } from './hold.ts';
-import { requestOf } from './hold-request.ts';
 import { isNotFree, reportFailed, reportGranted, reportReentered } from './outcome.ts';
 import {
   assertEnterable,
@@ -150,7 +149,7 @@ class Acquisition implements AcquireTask {
     this.joined = joined;
     this.firstCallTimeoutMs = details?.firstCallTimeoutMs;
     this.isProbe = details?.isProbe === true;
-    this.request = requestOf(branch, name, settings);
+    this.request = branch.requestFor(name, settings);
     this.startedAt = scope.runtime.clock.now();
     this.message = undefined;
     this.callSite = undefined;
@@ -195,7 +194,7 @@ class Acquisition implements AcquireTask {
   }
 
   beginAgain(): void {
-    this.request = requestOf(this.work, this.name, this.settings);
+    this.request = this.work.requestFor(this.name, this.settings);
     this.begin(this.work.scope.runtime.clock.now());
   }
 

@@ -15,7 +15,6 @@ import type { Runtime } from '../runtime/runtime.ts';
 import { cancellationError } from '../scope/cancellation.ts';
 import type { Branch, Scope } from '../scope/scope.ts';
 import { firstHold } from './hold.ts';
-import { requestOf } from './hold-request.ts';
 import { ownBranch } from './lock.ts';
 
 /** How a resumed hold behaves. The defaults are those of the `Locks`; mode and permits are those of the detached hold. */
@@ -69,7 +68,7 @@ async function resumeAt(
   const settings = acquireSettings(defaults, { ...options, ...termsOf(from) });
   assertGrantable(settings.leaseMs, client.capabilities);
   assertOpen(scope, name);
-  const request = requestOf(branch, name, settings);
+  const request = branch.requestFor(name, settings);
   const pending = { work: branch, request, settings };
   acquires.inFlight.begin();
   scope.holds.addPending(pending);

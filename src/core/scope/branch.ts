@@ -1,6 +1,10 @@
 import { LockLimitError } from '../model/errors/refusals.ts';
+import type { LockName } from '../model/key.ts';
+import type { AcquireSettings, AcquireTarget } from '../model/options.ts';
 import { privateOwner } from '../model/owner.ts';
+import type { HoldRequest } from '../model/store.ts';
 import type { Reentrant } from '../model/types.ts';
+import type { Runtime } from '../runtime/runtime.ts';
 
 /** How deep branches may be nested, over all services. */
 const maxDepth = 256;
@@ -14,7 +18,7 @@ export interface BranchScope {
   readonly route: string | undefined;
   isShared: boolean;
   readonly holds: BranchHolds;
-  readonly runtime: { readonly clock: { randomId(): string } };
+  readonly runtime: Runtime;
   nextSegment(): string;
   blockedOwners(branch: object): readonly string[];
 }
@@ -105,6 +109,21 @@ export class BranchOf<S extends BranchScope> {
     if (reentrant === 'trace') return this.owner;
     if (reentrant === 'request') return this.scope.requestOwner + this.#path;
     return privateOwner(this.owner, this.scope.runtime.clock.randomId());
+  }
+
+  /** What a new hold of it asks the store for, with a random hold id. */
+  requestFor({ id }: LockName, settings: AcquireSettings & AcquireTarget): HoldRequest {
+    const { clock, process, settings: defaults } = this.scope.runtime;
+    return {
+      id,
+      holdId: clock.randomId(),
+      owner: this.ownerAs(settings.reentrant),
+      process,
+      claimMs: Math.min(defaults.claimMs, settings.leaseMs),
+      mode: settings.mode,
+      permits: settings.permits,
+      priority: settings.priority,
+    };
   }
 
   /**
