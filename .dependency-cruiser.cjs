@@ -25,10 +25,11 @@ const rooms = {
   // Floor 2: the life of a request, where locks are kept, metrics, the test kit.
   http: [...words, 'core/runtime', 'core/scope', 'core/lock'],
   'stores/redis': words,
-  'stores/postgres': words,
+  'stores/pool': words,
+  'stores/postgres': [...words, 'stores/pool'],
   'stores/retrying': words,
   'stores/quorum': [...words, 'stores/retrying'],
-  'stores/mysql': [...words, 'stores/cas'],
+  'stores/mysql': [...words, 'stores/cas', 'stores/pool'],
   'stores/cas': [...words, 'core/machine', 'stores/postgres', 'stores/redis'],
   stores: [
     'core/model',

@@ -22,6 +22,7 @@ const hangMs = 300_000;
 const rooms = [
   [/^src[/]stores[/]redis[/]lua[/]/, [['test/stores/redis/redis-store.contract'], ['test/stores/redis']]],
   [/^src[/]stores[/](redis|quorum|cas|postgres|mysql)[/]/, ({ 1: room }) => [[`test/stores/${room}`], ['test/core']]],
+  [/^src[/]stores[/]pool[/]/, [['test/stores/mysql', 'test/stores/postgres']]],
   [
     /^src[/]core[/](machine|memory)[/]/,
     [

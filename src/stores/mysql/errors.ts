@@ -1,5 +1,5 @@
-import { NoConnectionError } from '../../core/base/no-connection.ts';
 import { LockStoreError } from '../../core/model/errors/failures.ts';
+import { NoConnectionError } from '../pool/no-connection.ts';
 
 /** The server's errors if another transaction was faster: a duplicate key, a lock, a deadlock, a changed row. */
 const conflicts = new Set([1020, 1062, 1205, 1213]);

@@ -1,6 +1,6 @@
 import type { Clock } from '../../core/base/clock.ts';
-import { lentInTime } from '../../core/base/no-connection.ts';
 import { objectWith, type Rule } from '../../core/model/validate.ts';
+import { lentInTime } from '../pool/no-connection.ts';
 
 /** A pool of `mysql2/promise`, or of `mysql2`: the part that is used. */
 export type MySqlPool = MySqlPromisePool | { promise(): MySqlPromisePool };

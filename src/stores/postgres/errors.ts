@@ -1,6 +1,6 @@
-import { NoConnectionError } from '../../core/base/no-connection.ts';
 import { LockStoreError } from '../../core/model/errors/failures.ts';
 import { LockKeyError } from '../../core/model/errors/mistakes.ts';
+import { NoConnectionError } from '../pool/no-connection.ts';
 
 /** The server shut down, or does not know whether the statement was applied. */
 const unclear = /^(08|57P0|58|XX|40003)/;

@@ -1,6 +1,6 @@
 import { type Clock, inTime } from '../../core/base/clock.ts';
-import { lentInTime } from '../../core/base/no-connection.ts';
 import { describe, objectWith, type Rule } from '../../core/model/validate.ts';
+import { lentInTime } from '../pool/no-connection.ts';
 import { isLeftBehind } from './errors.ts';
 
 /** The part of a `Pool` of the `pg` package that is used. */

@@ -1,4 +1,4 @@
-import { type Clock, inTime } from './clock.ts';
+import { type Clock, inTime } from '../../core/base/clock.ts';
 
 /** A pool lent no connection in time. Nothing was sent. */
 export class NoConnectionError extends Error {
@@ -10,11 +10,6 @@ export class NoConnectionError extends Error {
 }
 
 /** Settles as `lent` does, or rejects with a `NoConnectionError` after `ms`. A connection that arrives later goes to `onLate`. */
-export async function lentInTime<C>(
-  clock: Clock,
-  ms: number,
-  lent: Promise<C>,
-  onLate: (connection: C) => void,
-): Promise<C> {
+export function lentInTime<C>(clock: Clock, ms: number, lent: Promise<C>, onLate: (connection: C) => void): Promise<C> {
   return inTime(clock, ms, lent, onLate, () => new NoConnectionError(Math.round(ms)));
 }
