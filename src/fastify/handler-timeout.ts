@@ -1,6 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteHandlerMethod, RouteOptions } from 'fastify';
 import { LockConfigError } from '../core/index.ts';
-import { asWork } from '../http/handler-work.ts';
 import { tracedRequest } from '../http/traced-request.ts';
 
 /** Marks a route's configuration, which requests expose. Other plugins may wrap the handler itself again. */
@@ -30,7 +29,7 @@ function watch(handler: RouteHandlerMethod): RouteHandlerMethod {
   return function watchedHandler(this: FastifyInstance, request: FastifyRequest, reply: FastifyReply): unknown {
     const run = (): unknown => Reflect.apply(handler, this, [request, reply]);
     const traced = tracedRequest(request.raw);
-    return traced === undefined ? run() : asWork(traced.watch, run);
+    return traced === undefined ? run() : traced.watch.run(run);
   };
 }
 

@@ -2,7 +2,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { RouteOf } from '../core/model/key.ts';
 import { bindListeners } from './bound-listeners.ts';
 import { type Entered, failureOf, type RequestGuard } from './guard.ts';
-import type { ResponseWatch } from './response/response-watch.ts';
 import { runTraced, type TraceContextOptions, Tracing, tracedRequest } from './traced-request.ts';
 
 /**
@@ -16,7 +15,7 @@ export function awaitedContext(
   return (req, res, next, isDetached) => {
     const request = tracing.open(req, res, { awaitsMiddleware: true, isDetached });
     bindListeners(req, res);
-    return runTraced(request, () => within(request.watch, next));
+    return runTraced(request, async () => request.watch.run(next));
   };
 }
 
@@ -64,7 +63,7 @@ export async function passGuard<Call extends readonly unknown[], T>(
     return leave();
   }
   if (holds !== undefined) expose(holds);
-  return within(watch, next);
+  return watch === undefined ? next() : watch.run(next);
 }
 
 /** Calls the application's handler of refusals. An error that it throws goes to the application's error handlers. */
@@ -74,18 +73,4 @@ async function respond<T>(handle: () => T | Promise<T>): Promise<T> {
   } catch (error) {
     throw failureOf(error);
   }
-}
-
-/** Runs middleware as a part of the request's work, which then lasts until the middleware has settled. */
-export async function within<T>(watch: ResponseWatch | undefined, next: () => Promise<T>): Promise<T> {
-  let value: T;
-  watch?.enter();
-  try {
-    value = await next();
-  } catch (error) {
-    watch?.leave(true);
-    throw error;
-  }
-  watch?.leave(false);
-  return value;
 }

@@ -1,28 +1,8 @@
-import { settle } from '../core/base/maybe-promise.ts';
 import { LockScopeError } from '../core/model/errors/mistakes.ts';
 import { currentScope } from '../core/scope/context.ts';
 import { type Scope, scopeHasEnded } from '../core/scope/scope.ts';
 import type { ResponseWatch } from './response/response-watch.ts';
 import type { TracedRequest } from './traced-request.ts';
-
-/**
- * Runs a handler as a part of the request's work, which then lasts until the handler has settled: a timeout may respond while
- * it works. Unlike `within`, it returns a value if the handler does.
- */
-export function asWork<T>(watch: ResponseWatch, handler: () => T | PromiseLike<T>): T | PromiseLike<T> {
-  watch.enter();
-  return settle(
-    handler,
-    (result) => {
-      watch.leave(false);
-      return result;
-    },
-    (error) => {
-      watch.leave(true);
-      throw error;
-    },
-  );
-}
 
 /** Finds the request of a handler that may not have it among its arguments. */
 export class HandlerWork {
@@ -39,6 +19,6 @@ export class HandlerWork {
     const watch = scope && this.#watches.get(scope);
     if (watch === undefined) return handler();
     if (watch.isDone) throw new LockScopeError(scopeHasEnded);
-    return asWork(watch, handler);
+    return watch.run(handler);
   }
 }

@@ -3,6 +3,7 @@ import type { ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { asMicrotask } from '../../core/base/clock.ts';
+import { type MaybePromise, settle } from '../../core/base/maybe-promise.ts';
 import { guarded, safely } from '../../core/base/safely.ts';
 import { patchPrototypes } from '../bound-listeners.ts';
 import { ignoreSocket, type SocketListener, watchSocket } from './connection-watch.ts';
@@ -145,13 +146,23 @@ export class ResponseWatch implements SocketListener, EndListener {
     this.#beforeEnd.push(callback);
   }
 
-  /** Call it when middleware begins, and `leave` once it has settled. */
-  enter(): void {
+  /**
+   * Runs middleware or a handler as a part of the work, which then lasts until that has settled: a timeout may respond while it
+   * works. Returns a value if it does.
+   */
+  run<T>(part: () => MaybePromise<T>): MaybePromise<T> {
     this.#work.enter();
-  }
-
-  leave(hasFailed: boolean): void {
-    this.#work.leave(hasFailed);
+    return settle(
+      part,
+      (result) => {
+        this.#work.leave(false);
+        return result;
+      },
+      (error) => {
+        this.#work.leave(true);
+        throw error;
+      },
+    );
   }
 
   #runBeforeEnd(res: ServerResponse): void {
