@@ -242,7 +242,6 @@ export function runTraced<T>({ scope }: TracedRequest, next: () => T): T {
 
 /** Runs a guard in the scope of its request, with its id in cls-rtracer. The async context may be that of another request. */
 export function runInRequest<T>(req: IncomingMessage, run: () => T): T {
-  const scope = tracedRequest(req)?.scope;
-  if (scope === undefined || currentScope() === scope) return run();
-  return runInBranch(branchIn(scope), () => runWithId(run, scope.traceId));
+  const traced = tracedRequest(req);
+  return traced === undefined || currentScope() === traced.scope ? run() : runTraced(traced, run);
 }
