@@ -99,11 +99,6 @@ export class ScopedBatch implements BatchHold, Hold {
     for (const hold of this.#inOrder) hold.assertOpen();
   }
 
-  /** As `GrantRegistry.releaseSlot`. */
-  releaseSlot(): Promise<void> | undefined {
-    return this.#inOrder[0]?.releaseSlot();
-  }
-
   /** Postpones the automatic release until the returned function is called. */
   keep(): () => void {
     const settle = this.#inOrder.map((hold) => hold.keep());

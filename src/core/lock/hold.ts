@@ -192,11 +192,6 @@ export class ScopedHold implements OwnedHold {
     return this.#released === undefined && this.#remainingMs() <= 0 ? this.#lostError() : undefined;
   }
 
-  /** As `GrantRegistry.releaseSlot`. */
-  releaseSlot(): Promise<void> | undefined {
-    return this.#scope.runtime.grants.releaseSlot();
-  }
-
   /** Postpones the automatic release until the returned function is called. */
   keep(): () => void {
     return this.#scope.keep(this);

@@ -17,6 +17,7 @@ export async function runHeld<H extends ScopedHold | ScopedBatch, T>(
   routine: (hold: H) => T | PromiseLike<T>,
   releaseAfter: (hold: H, value: T) => MaybePromise<void>,
 ): Promise<T> {
+  const { grants } = branch.scope.runtime;
   const hold: H = isPromise(acquired) ? await (acquired as Promise<H>) : acquired;
   hold.assertOpen();
   // Keeps the hold even if the request ends before the routine does, or in the same tick.
@@ -27,7 +28,7 @@ export async function runHeld<H extends ScopedHold | ScopedBatch, T>(
     value = await runInBranch(branch, () => Promise.resolve(routine(hold)) as Promise<T>);
     assertDone(value);
   } catch (error) {
-    await hold.releaseSlot();
+    await grants.releaseSlot();
     const released = hold[Symbol.asyncDispose]();
     branch.end();
     // A failed release emits an event; the caller needs the routine's own error.
@@ -35,7 +36,7 @@ export async function runHeld<H extends ScopedHold | ScopedBatch, T>(
     settled();
     throw error;
   }
-  const slot = hold.releaseSlot();
+  const slot = grants.releaseSlot();
   if (slot !== undefined) await slot;
   try {
     let released: MaybePromise<void>;
