@@ -67,7 +67,7 @@ export class ScopedBatch implements BatchHold, Hold {
     for (const hold of this.#inOrder) hold.assertHeld(minRemainingMs);
   };
 
-  readonly extend = (leaseMs: number): Promise<void> => all(this.#inOrder.map((hold) => hold.extend(leaseMs)));
+  readonly extend = (leaseMs: number): Promise<void> => allOf(this.#inOrder.map((hold) => hold.extend(leaseMs)));
 
   readonly waitUntil = (promise: PromiseLike<unknown>): void => {
     checkValue('what waitUntil is given', promise, promised);
@@ -87,7 +87,7 @@ export class ScopedBatch implements BatchHold, Hold {
   readonly release = (): Promise<void> => {
     if (this.#released === undefined) {
       this.#unlisten();
-      this.#released = all(this.newestFirst.map((hold) => hold.release()));
+      this.#released = allOf(this.newestFirst.map((hold) => hold.release()));
       // A release that nobody awaits must not end the process.
       this.#released.catch(ignore);
     }
@@ -109,7 +109,7 @@ export class ScopedBatch implements BatchHold, Hold {
 
   /** As `ScopedHold.endBlock`, for each of its holds. */
   [Symbol.asyncDispose](): Promise<void> {
-    const ended = all(this.newestFirst.map((hold) => hold.endBlock().promise));
+    const ended = allOf(this.newestFirst.map((hold) => hold.endBlock().promise));
     // Work that `waitUntil` was given may still look at its signal.
     if (this.#inOrder.every((hold) => hold.isReleased)) this.#unlisten();
     // As in `release`.
@@ -141,14 +141,14 @@ export class ScopedBatch implements BatchHold, Hold {
 inspectAsJson(ScopedBatch, 'Batch');
 
 /** Waits for all of them. Rejects with `worstOf` their errors. */
-async function all(work: readonly Promise<void>[]): Promise<void> {
+export async function allOf(work: readonly Promise<void>[]): Promise<void> {
   const errors: unknown[] = [];
   for (const result of await Promise.allSettled(work)) if (result.status === 'rejected') errors.push(result.reason);
   if (errors.length > 0) throw worstOf(errors);
 }
 
 /** One error for several: a loss, rather than a store that did not reply. Its `cause` has all of them. */
-export function worstOf(errors: readonly unknown[]): unknown {
+function worstOf(errors: readonly unknown[]): unknown {
   const worst = errors.find((error) => hasCode(error, 'ERR_LOCK_LOST')) ?? errors[0];
   if (errors.length < 2) return worst;
   const cause = new AggregateError(errors, `${errors.length} locks of a batch failed`);

@@ -4,7 +4,7 @@ import { LockLostError } from '../model/errors/failures.ts';
 import { LockConfigError } from '../model/errors/mistakes.ts';
 import { runInBranch } from '../scope/context.ts';
 import type { Branch } from '../scope/scope.ts';
-import { type ScopedBatch, worstOf } from './batch-hold.ts';
+import { allOf, type ScopedBatch } from './batch-hold.ts';
 import type { ScopedHold } from './hold.ts';
 
 /**
@@ -79,11 +79,12 @@ function unbegun(value: unknown): string | undefined {
 
 /** As `releaseKept`, for each hold of a batch. */
 export async function releaseAllKept(batch: ScopedBatch, value: unknown): Promise<void> {
-  const results = await Promise.allSettled(batch.newestFirst.map(async (hold) => releaseKept(hold, value)));
-  // The blocks of its holds have ended already: this only ends that of the batch.
-  await batch[Symbol.asyncDispose]().catch(() => {});
-  const lost = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
-  if (lost.length > 0) throw worstOf(lost);
+  try {
+    await allOf(batch.newestFirst.map(async (hold) => releaseKept(hold, value)));
+  } finally {
+    // The blocks of its holds have ended already: this only ends that of the batch.
+    await batch[Symbol.asyncDispose]().catch(() => {});
+  }
 }
 
 /**
