@@ -1,6 +1,7 @@
 import type * as OpenTelemetry from '@opentelemetry/api';
 import { outsideRequests, systemClock, type Timer } from '../core/base/clock.ts';
 import { type AcquireMessage, isLockError, type LockEvent, type LockLostError, type Locks } from '../core/index.ts';
+import { hasCode } from '../core/model/errors/by-code.ts';
 import type { LockNames } from '../metrics/lock-names.ts';
 
 /** After this time a waiter asks the store for the holder that blocks it, if this process does not know it. */
@@ -65,7 +66,7 @@ export class LockSpans {
     span.setAttribute('reenlock.lock.queued', wasQueued);
     if (outcome !== undefined) span.setAttribute('reenlock.lock.outcome', outcome);
     if (fence !== undefined) span.setAttribute('reenlock.lock.fence', fence);
-    this.#end(span, error, outcome === 'refused' && !isStoreError(error));
+    this.#end(span, error, outcome === 'refused' && !hasCode(error, 'ERR_LOCK_STORE'));
   }
 
   /** Records which holder blocks an acquire: as links to holds of this process, or later as the trace and branch in the store. */
@@ -145,8 +146,4 @@ export class LockSpans {
 
 function lockOf({ key, category = '' }: LockEvent): string {
   return `${category} ${key}`;
-}
-
-function isStoreError(error: unknown): boolean {
-  return isLockError(error) && error.code === 'ERR_LOCK_STORE';
 }

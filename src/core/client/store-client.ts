@@ -1,7 +1,7 @@
 import type { Clock, Instant } from '../base/clock.ts';
 import { inBackground } from '../base/safely.ts';
+import { hasCode } from '../model/errors/by-code.ts';
 import { LockStoreError } from '../model/errors/failures.ts';
-import { isLockError } from '../model/errors/lock-error.ts';
 import { LockConfigError, LockKeyError } from '../model/errors/mistakes.ts';
 import type { Events } from '../model/events.ts';
 import type { LockName } from '../model/key.ts';
@@ -284,6 +284,6 @@ interface RunOptions {
 
 /** The error of a call whose key the store can't keep, which is no failure of the store. Undefined for other errors. */
 export function badKey({ cause, key, category }: LockStoreError): LockKeyError | undefined {
-  if (!isLockError(cause) || cause.code !== 'ERR_LOCK_KEY') return undefined;
+  if (!hasCode(cause, 'ERR_LOCK_KEY')) return undefined;
   return new LockKeyError(cause.message, { key, category, cause: cause.cause });
 }

@@ -5,7 +5,7 @@ import { type MaybePromise, settle } from '../base/maybe-promise.ts';
 import type { Granted } from '../client/granted.ts';
 import type { Grant } from '../lease/grant.ts';
 import { setCallSite } from '../model/errors/at-call.ts';
-import { isLockError } from '../model/errors/lock-error.ts';
+import { hasCode } from '../model/errors/by-code.ts';
 import type { HeldBy, LockHolder } from '../model/errors/lock-holder.ts';
 import { LocksClosedError, LockTimeoutError } from '../model/errors/refusals.ts';
 import type { LockName } from '../model/key.ts';
@@ -90,7 +90,7 @@ export function acquire(
   } catch (error) {
     if (!isForGuard) setCallSite(error, details?.callSite ?? runtime.callSites.take(runtime.clock.now().monoMs));
     // A mistake in the options is no outcome of an acquire.
-    if (!isLockError(error) || error.code !== 'ERR_LOCK_CONFIG') {
+    if (!hasCode(error, 'ERR_LOCK_CONFIG')) {
       reportFailed(runtime.events, new Acquisition(branch, name, requested, isForGuard), error);
     }
     throw error;

@@ -1,6 +1,5 @@
 import type { Granted } from '../client/granted.ts';
 import { hasCode } from '../model/errors/by-code.ts';
-import { isLockError } from '../model/errors/lock-error.ts';
 import { type EventSource, type Events, eventOf, type RefusalReason } from '../model/events.ts';
 import { branchOf } from '../model/owner.ts';
 import type { AcquireMessage, Failure, Outcome } from './acquire-channel.ts';
@@ -76,15 +75,13 @@ function outcomeOf(error: unknown): Failure {
   if (hasCode(error, 'ERR_LOCK_TIMEOUT')) return 'timeout';
   if (hasCode(error, 'ERR_LOCK_DEADLOCK')) return 'deadlock';
   // The end of a scope aborts the acquires in it.
-  const isAborted = isLockError(error) && (error.code === 'ERR_LOCK_ABORTED' || error.code === 'ERR_LOCK_SCOPE');
-  return isAborted ? 'aborted' : 'refused';
+  return hasCode(error, 'ERR_LOCK_ABORTED') || hasCode(error, 'ERR_LOCK_SCOPE') ? 'aborted' : 'refused';
 }
 
 function reasonOf(error: unknown): RefusalReason {
-  const code = isLockError(error) ? error.code : undefined;
   // It was refused without a wait.
-  if (code === 'ERR_LOCK_TIMEOUT') return 'busy';
-  if (code === 'ERR_LOCK_LIMIT') return 'limit';
-  if (code === 'ERR_LOCK_CLOSED') return 'closed';
-  return code === 'ERR_LOCK_LOST' ? 'lost' : 'store';
+  if (hasCode(error, 'ERR_LOCK_TIMEOUT')) return 'busy';
+  if (hasCode(error, 'ERR_LOCK_LIMIT')) return 'limit';
+  if (hasCode(error, 'ERR_LOCK_CLOSED')) return 'closed';
+  return hasCode(error, 'ERR_LOCK_LOST') ? 'lost' : 'store';
 }
