@@ -1,4 +1,4 @@
-import { afterTurn, lastedMs, wholeMs } from '../base/clock.ts';
+import { afterTurn, lastedMs } from '../base/clock.ts';
 import { Deferred } from '../base/deferred.ts';
 import { InFlight } from '../base/in-flight.ts';
 import { RoundLimiter, slotsPerRound } from '../base/round-limiter.ts';
@@ -216,20 +216,18 @@ export class GrantRegistry {
   }
 
   #emitReleased(grant: Grant): void {
-    const { events, clock } = this.#access;
+    const { events } = this.#access;
     if (!events.has('released')) return;
     // Not a spread of `eventOf`, as for `granted` in lock/outcome.ts.
-    const { key, category, traceId, origin } = grant;
+    const { key, category, traceId, origin, heldMs } = grant;
     const { mode, holdId } = origin;
     const branch = branchOf(origin.owner);
-    const heldMs = wholeMs(clock.now(), grant.grantedAt);
     events.emit('released', { key, category, mode, traceId, branch, holdId, heldMs });
   }
 
   #emitLost(grant: Grant, error: LockLostError): void {
-    const { events, clock } = this.#access;
-    const heldMs = wholeMs(clock.now(), grant.grantedAt);
-    if (events.has('lost')) events.emit('lost', { ...eventOf(grant), heldMs, error });
+    const { events } = this.#access;
+    if (events.has('lost')) events.emit('lost', { ...eventOf(grant), heldMs: grant.heldMs, error });
   }
 
   #forget(grant: Grant): void {

@@ -1,5 +1,5 @@
 import type { CallSite } from '../base/call-site.ts';
-import { type Clock, elapsedMs, type Instant } from '../base/clock.ts';
+import { type Clock, elapsedMs, type Instant, wholeMs } from '../base/clock.ts';
 import { type Deadline, laterDeadline, remainingMs } from '../base/deadline.ts';
 import type { Listed } from '../base/swap-list.ts';
 import type { Granted } from '../client/granted.ts';
@@ -128,6 +128,11 @@ export class Grant implements Listed, EventSource {
 
   get holdCount(): number {
     return this.#holds;
+  }
+
+  /** How long it is held, in whole milliseconds, for events. */
+  get heldMs(): number {
+    return wholeMs(this.#clock.now(), this.grantedAt);
   }
 
   /** Whether an ended branch has left it and the store admits no owner but that branch and what it called. */

@@ -1,4 +1,3 @@
-import { wholeMs } from '../base/clock.ts';
 import type { Grant } from '../lease/grant.ts';
 import { lostAtRelease } from '../lease/grant-registry.ts';
 import { LockConfigError } from '../model/errors/mistakes.ts';
@@ -29,8 +28,8 @@ export async function detach(runtime: Runtime, grant: Grant, leaseMs: number): P
     const terms = { leaseMs, tombstoneMs: releases.tombstoneMs(grant.longestMs) };
     const { status } = await client.transfer(grant, grant.request, request, terms, { isHeld: true });
     if (status !== 'granted') throw status === 'lost' ? lostAtRelease(grant) : heldElsewhere(grant);
-    const heldMs = wholeMs(clock.now(), grant.grantedAt);
-    events.emit('detached', { ...eventOf(grant), fence: grant.fence, heldMs, leaseMs });
+    const { fence, heldMs } = grant;
+    events.emit('detached', { ...eventOf(grant), fence, heldMs, leaseMs });
     return token;
   } catch (error) {
     const { key, category } = grant;
