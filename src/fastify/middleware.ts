@@ -2,12 +2,11 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { isLockError, type LockError, type LockKeys } from '../core/index.ts';
-import { problemOf } from '../core/model/errors/problem.ts';
 import { openContext, runGuard } from '../http/connect.ts';
 import { type CommonGuardOptions, RequestGuard } from '../http/guard.ts';
 import { holdNames, type ShownHolds } from '../http/hold-names.ts';
 import { checkProblemCall, isRightCall } from '../http/misuse.ts';
-import { clearBodyHeaders, leaveError } from '../http/problem.ts';
+import { problemOn } from '../http/problem.ts';
 import { warnOfTaken } from '../http/request-holds.ts';
 import type { TraceContextOptions } from '../http/traced-request.ts';
 import { checkHandler, watchHandlers } from './handler-timeout.ts';
@@ -120,9 +119,7 @@ export function lockOn<R = KeyRequest>(key: string | KeyFunction<R>, options?: G
 export function sendProblem(error: Error, _request: FastifyRequest, reply: FastifyReply): void {
   checkProblemCall(reply, 'app.setErrorHandler(sendProblem)');
   if (reply.raw.headersSent || !isLockError(error)) throw error;
-  const { status, headers, body } = problemOf(error);
-  leaveError(error, reply.raw);
-  clearBodyHeaders(reply);
+  const { status, headers, body } = problemOn(error, reply.raw, reply);
   // As bytes: Fastify adds a charset to the type of text.
   reply.code(status).headers(headers).send(Buffer.from(body));
 }

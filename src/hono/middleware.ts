@@ -6,7 +6,7 @@ import { awaitedContext, passGuard } from '../http/awaited.ts';
 import { type CommonGuardOptions, type Entered, RequestGuard } from '../http/guard.ts';
 import type { ShownHolds } from '../http/hold-names.ts';
 import { checkCall, checkProblemCall } from '../http/misuse.ts';
-import { clearBodyHeaders, leaveError } from '../http/problem.ts';
+import { problemOn } from '../http/problem.ts';
 import { exposeHolds } from '../http/request-holds.ts';
 import { runInRequest, type TraceContextOptions } from '../http/traced-request.ts';
 import { FetchExchange, fetchExchangeOf } from './fetch-exchange.ts';
@@ -179,7 +179,6 @@ export function sendProblem(error: Error, c: Context): Response {
   const { outgoing } = envOf(c);
   const res = (outgoing ?? fetchExchangeOf(c)?.res) as ServerResponse;
   if (res.headersSent || !isLockError(error)) throw error;
-  leaveError(error, res);
-  clearBodyHeaders(res);
-  return error.getResponse();
+  const { status, headers, body } = problemOn(error, res);
+  return new Response(body, { status, headers });
 }

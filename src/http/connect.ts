@@ -1,12 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { safely } from '../core/base/safely.ts';
 import { isLockError, type LockError } from '../core/model/errors/lock-error.ts';
-import { problemOf } from '../core/model/errors/problem.ts';
 import type { RouteOf } from '../core/model/key.ts';
 import { bindListeners } from './bound-listeners.ts';
 import { type Entered, failureOf, type RequestGuard } from './guard.ts';
 import { checkProblemCall, isRightCall, isWatchable } from './misuse.ts';
-import { clearBodyHeaders, leaveError } from './problem.ts';
+import { problemOn } from './problem.ts';
 import { exposeOnRequest, keepOnRequest } from './request-holds.ts';
 import type { WorkOptions } from './response/work-state.ts';
 import {
@@ -150,9 +149,7 @@ export function sendProblem(
     next(error);
     return;
   }
-  const { status, headers, body } = problemOf(error);
-  leaveError(error, res);
-  clearBodyHeaders(res);
+  const { status, headers, body } = problemOn(error, res);
   // Not by `writeHead`: headers may still change when the response ends, for example if the server is closing.
   res.statusCode = status;
   for (const [name, value] of Object.entries(headers)) res.setHeader(name, value);

@@ -1,11 +1,10 @@
 import type { Context, ExtendableContext, Next } from 'koa';
 import { isLockError, type LockError, type LockKeys } from '../core/index.ts';
-import { problemOf } from '../core/model/errors/problem.ts';
 import { awaitedContext, passGuard } from '../http/awaited.ts';
 import { type CommonGuardOptions, type Entered, RequestGuard } from '../http/guard.ts';
 import type { ShownHolds } from '../http/hold-names.ts';
 import { checkCall, checkProblemCall } from '../http/misuse.ts';
-import { clearBodyHeaders, leaveError } from '../http/problem.ts';
+import { problemOn } from '../http/problem.ts';
 import { exposeHolds, propertiesOf } from '../http/request-holds.ts';
 import { runInRequest, type TraceContextOptions } from '../http/traced-request.ts';
 
@@ -118,9 +117,7 @@ export function sendProblem(error: LockError, ctx: ExtendableContext): void {
   checkProblemCall(ctx, 'lockOn(key, { handler: sendProblem })');
   // If a response has begun, Koa would append the document to it.
   if (ctx.headerSent || !isLockError(error)) throw error;
-  const { status, headers, body } = problemOf(error);
-  leaveError(error, ctx.res);
-  clearBodyHeaders(ctx.res);
+  const { status, headers, body } = problemOn(error, ctx.res);
   ctx.status = status;
   ctx.set(headers);
   ctx.body = body;

@@ -3,7 +3,7 @@ import { type ArgumentsHost, Catch, type ExceptionFilter, Logger } from '@nestjs
 import { type Observable, throwError } from 'rxjs';
 import { LockError } from '../core/index.ts';
 import { problemOf } from '../core/model/errors/problem.ts';
-import { clearBodyHeaders, leaveError } from '../http/problem.ts';
+import { problemOn } from '../http/problem.ts';
 import { rawOf } from './raw.ts';
 
 /**
@@ -33,14 +33,11 @@ export class LockErrorFilter implements ExceptionFilter<LockError> {
       res.end();
       return;
     }
-    const { status, headers, body } = problemOf(error);
-    leaveError(error, res);
+    const { status, headers, body } = problemOn(error, res, isReply(response) ? response : res);
     if (!isReply(response)) {
-      clearBodyHeaders(res);
       res.writeHead(status, headers).end(body);
       return;
     }
-    clearBodyHeaders(response);
     for (const [name, value] of Object.entries(headers)) response.header(name, value);
     // As bytes: both platforms add a charset to the type of text. And at once: if an event stream fails, Nest 11 ends its
     // response without waiting for a filter.
