@@ -4,7 +4,7 @@ import { hasCode } from '../model/errors/by-code.ts';
 import { LockStoreError } from '../model/errors/failures.ts';
 import { LockConfigError, LockKeyError } from '../model/errors/mistakes.ts';
 import type { Events } from '../model/events.ts';
-import type { LockName } from '../model/key.ts';
+import { type LockName, pingName } from '../model/key.ts';
 import type { LocksSettings } from '../model/options.ts';
 import type {
   AcquireReply,
@@ -156,8 +156,8 @@ export class StoreClient {
   }
 
   /** Reads a lock that nobody holds. Rejects with a `LockStoreError`. */
-  async ping(id: string, timeoutMs: number = this.#timeoutMs): Promise<void> {
-    await this.#run('ping', undefined, () => this.#store.inspect(id), { timeoutMs });
+  async ping(timeoutMs: number = this.#timeoutMs): Promise<void> {
+    await this.#run('ping', undefined, () => this.#store.inspect(pingName), { timeoutMs });
   }
 
   /** Rejects with a `LockStoreError`, and with `LockConfigError` if the store can't name its keys. */

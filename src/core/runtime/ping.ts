@@ -2,7 +2,6 @@ import { wholeMs } from '../base/clock.ts';
 import type { LockStoreError } from '../model/errors/failures.ts';
 import type { LockError } from '../model/errors/lock-error.ts';
 import { LocksClosedError } from '../model/errors/refusals.ts';
-import { pingName } from '../model/key.ts';
 import { checkOptions, milliseconds, type Rules } from '../model/validate.ts';
 import type { Runtime } from './runtime.ts';
 
@@ -39,7 +38,7 @@ export async function pingStore({ client, clock, acquires }: Runtime, options?: 
   };
   if (acquires.isClosed) return result(new LocksClosedError());
   try {
-    await client.ping(pingName, timeoutMs);
+    await client.ping(timeoutMs);
     return result();
   } catch (error) {
     return result(error as LockStoreError);
