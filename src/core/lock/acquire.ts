@@ -151,8 +151,6 @@ class Acquisition implements AcquireTask {
     this.isProbe = details?.isProbe === true;
     this.request = branch.requestFor(name, settings);
     this.startedAt = scope.runtime.clock.now();
-    this.message = undefined;
-    this.callSite = undefined;
   }
 
   get key(): string {

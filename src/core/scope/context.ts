@@ -26,8 +26,3 @@ export function branchIn(scope: Scope): Branch {
 export function runInBranch<T>(branch: Branch, run: () => T): T {
   return processState().branches.run(branch, run);
 }
-
-/** Runs a function, and everything that it begins, in the root of a scope. */
-export function runInScope<T>(scope: Scope, run: () => T): T {
-  return runInBranch(scope.root, run);
-}

@@ -5,7 +5,7 @@ import type { Trace } from '../model/types.ts';
 import { callable, checkOptions, checkValue, objectWith, type Rule, text } from '../model/validate.ts';
 import { defaultLocks, type Locks, runtimeOf } from '../runtime/locks.ts';
 import type { Runtime } from '../runtime/runtime.ts';
-import { currentBranch, currentScope, runInScope } from './context.ts';
+import { currentBranch, currentScope, runInBranch } from './context.ts';
 import { Scope } from './scope.ts';
 import { type AdoptedTrace, adoptedTrace, branchHeader, childOf, traceIdPattern } from './trace-id.ts';
 
@@ -105,7 +105,7 @@ export async function runInTrace<T, R extends TraceRequest = TraceRequest>(
   const stopSignals = [signal, request?.signal, ...(around?.stopSignals ?? [])];
   scope.stopOn(stopSignals.filter((each) => each !== undefined));
   try {
-    return await runInScope(scope, async () => routine());
+    return await runInBranch(scope.root, async () => routine());
   } finally {
     scope.end();
   }

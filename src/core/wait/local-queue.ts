@@ -230,7 +230,7 @@ export class WaitQueues {
   }
 
   /** Adds a waiter that the store has queued. */
-  join(waiter: Waiter, sent: Instant, reply: NotFree): WaitQueue {
+  join(waiter: Waiter, sent: Instant, reply: NotFree): void {
     const { id } = waiter.task.request;
     let queue = this.#queues.get(id);
     if (queue === undefined) {
@@ -239,7 +239,6 @@ export class WaitQueues {
     }
     queue.join(waiter, reply);
     waiter.queue = queue;
-    return queue;
   }
 
   leave(queue: WaitQueue, waiter: Waiter): void {
