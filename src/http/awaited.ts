@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { RouteOf } from '../core/model/key.ts';
 import { bindListeners } from './bound-listeners.ts';
-import { type Entered, failureOf, type RequestGuard } from './guard.ts';
+import type { Entered, RequestGuard } from './guard.ts';
 import { runTraced, type TraceContextOptions, Tracing, tracedRequest } from './traced-request.ts';
 
 /**
@@ -52,10 +52,7 @@ export async function passGuard<Call extends readonly unknown[], T>(
     // If the caller does not await this middleware, the request may have ended since the grant.
     for (const hold of holds ?? []) hold.assertOpen();
   } catch (error) {
-    const refusal = guard.refusal(error, res);
-    const { handler } = guard;
-    if (refusal === undefined || handler === undefined) throw failureOf(error);
-    return respond(() => Reflect.apply(handler, undefined, [refusal, ...call, next]) as T);
+    return guard.refuse(error, res, call, next) as T;
   }
   if (!wasEnded && isEnded()) {
     // After a timeout, for example: its client got the reply that nothing was done.
@@ -64,13 +61,4 @@ export async function passGuard<Call extends readonly unknown[], T>(
   }
   if (holds !== undefined) expose(holds);
   return watch === undefined ? next() : watch.run(next);
-}
-
-/** Calls the application's handler of refusals. An error that it throws goes to the application's error handlers. */
-async function respond<T>(handle: () => T | Promise<T>): Promise<T> {
-  try {
-    return await handle();
-  } catch (error) {
-    throw failureOf(error);
-  }
 }

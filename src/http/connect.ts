@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { settle } from '../core/base/maybe-promise.ts';
 import { safely } from '../core/base/safely.ts';
 import { isLockError, type LockError } from '../core/model/errors/lock-error.ts';
 import type { RouteOf } from '../core/model/key.ts';
@@ -110,17 +111,13 @@ export function runGuard<Call extends readonly unknown[]>(
   };
   const refused = (error: unknown): void => {
     if (isWorkDone(req)) return;
-    const refusal = guard.refusal(error, res);
-    const { handler } = guard;
-    if (refusal === undefined || handler === undefined) next(failureOf(error));
-    else respond(() => Reflect.apply(handler, undefined, [refusal, ...call, next]), next);
+    void settle(
+      () => guard.refuse(error, res, call, next),
+      () => {},
+      next,
+    );
   };
   void runInRequest(req, () => guard.enter(req, call, routeOf).then(entered, refused));
-}
-
-/** Calls the application's handler of refusals. An error that it throws goes to the application's error handlers. */
-function respond(handle: () => unknown, next: (error: unknown) => void): void {
-  new Promise((resolve) => resolve(handle())).catch((error) => next(failureOf(error)));
 }
 
 /**

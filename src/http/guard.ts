@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { settle } from '../core/base/maybe-promise.ts';
 import { warnOnce } from '../core/base/process-state.ts';
 import { acquire } from '../core/lock/acquire.ts';
 import { Batch } from '../core/lock/batch.ts';
@@ -81,10 +82,9 @@ const guardKey: KeyPlace = {
 
 /** The part of a guard that is the same on every framework: it names the keys, acquires them, and makes refusals. */
 export class RequestGuard<Call extends readonly unknown[] = readonly unknown[]> {
-  /** The application's handler of refusals. */
-  readonly handler: RefusalHandler | undefined;
   readonly #key: GuardKey<Call>;
   readonly #skip: FrameworkOptions<Call>['skip'];
+  readonly #handler: RefusalHandler | undefined;
   readonly #options: AcquireOptions;
   readonly #statusCode: number | undefined;
   readonly #releaseOn: 'end' | 'close';
@@ -101,7 +101,7 @@ export class RequestGuard<Call extends readonly unknown[] = readonly unknown[]> 
     const { statusCode, releaseOn, failOpen, skip, handler, ...acquireOptions } = checked;
     this.#key = key;
     this.#skip = skip;
-    this.handler = handler;
+    this.#handler = handler;
     this.#options = checkAcquireOptions(acquireOptions, 'lockOn');
     this.#failOpen = failOpen ?? false;
     this.#statusCode = statusCode;
@@ -127,13 +127,24 @@ export class RequestGuard<Call extends readonly unknown[] = readonly unknown[]> 
     }
   }
 
-  /** Prepares the refusal of a request: gives the error the guard's status, and puts its headers on the response. */
-  refusal(error: unknown, res: ServerResponse): LockError | undefined {
-    if (!isLockError(error)) return undefined;
+  /**
+   * Lets the application's handler of refusals respond to a request that `enter` has refused. Throws, or rejects with, the error
+   * for the application's error handlers: if there is no handler of refusals, or if that fails.
+   */
+  refuse(error: unknown, res: ServerResponse, call: Call, next: unknown): unknown {
+    const handler = this.#handler;
+    if (!isLockError(error)) throw failureOf(error);
     if (hasCode(error, 'ERR_LOCK_TIMEOUT') && this.#statusCode !== undefined) setStatus(error, this.#statusCode);
     // Error middleware often ignores `error.headers`.
     if (!res.headersSent) for (const [name, value] of Object.entries(error.headers)) res.setHeader(name, value);
-    return error;
+    if (handler === undefined) throw error;
+    return settle(
+      () => Reflect.apply(handler, undefined, [error, ...call, next]),
+      (result) => result,
+      (failure) => {
+        throw failureOf(failure);
+      },
+    );
   }
 
   async #acquire(req: IncomingMessage, keys: LockKeys, routeOf?: RouteOf): Promise<Entered> {
