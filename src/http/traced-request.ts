@@ -6,6 +6,7 @@ import type { Timer } from '../core/base/clock.ts';
 import { processState, warnOnce } from '../core/base/process-state.ts';
 import { LockConfigError } from '../core/model/errors/mistakes.ts';
 import { type CheckedTrust, checkTrust, type TraceOptions, traceRules } from '../core/model/options.ts';
+import { signatureHeader } from '../core/model/signature.ts';
 import type { Hold } from '../core/model/types.ts';
 import { boolean, checkOptions, objectWith, text } from '../core/model/validate.ts';
 import { defaultLocks, type Locks, runtimeOf } from '../core/runtime/locks.ts';
@@ -20,7 +21,7 @@ import { type ResponseEvents, ResponseWatch } from './response/response-watch.ts
 import type { WorkOptions } from './response/work-state.ts';
 import { checkRTracer } from './rtracer-version.ts';
 import { ServerTiming } from './server-timing.ts';
-import { defaultTrust, refusalOf, warnOfAll, warnOfUnset } from './trust.ts';
+import { defaultTrust, isTrusted, warnOfAll, warnOfUnset } from './trust.ts';
 
 /** The options of `traceContext`; the defaults are those of its `Locks`. */
 export interface TraceContextOptions extends TraceOptions {
@@ -202,12 +203,16 @@ export class Tracing {
     if (trust === 'all' && !this.#isUsed) warnOfAll();
     this.#isUsed = true;
     const { headers } = req;
-    const sent = { id: headers[headerName.toLowerCase()], branch: headers[branchHeader.toLowerCase()] };
+    const sent = {
+      id: headers[headerName.toLowerCase()],
+      branch: headers[branchHeader.toLowerCase()],
+      signature: headers[signatureHeader.toLowerCase()],
+    };
     const bareTraceId = this.#options.bareTraceId ?? runtime.settings.bareTraceId;
-    return adoptedTrace(sent, runtime, bareTraceId, (path) => {
-      const reason = refusalOf(path, req, socket, trust, runtime.clock.now().wallMs);
-      if (reason !== undefined && given === undefined) warnOfUnset();
-      return reason;
+    return adoptedTrace(sent, runtime, bareTraceId, trust, (rule) => {
+      const isSenderTrusted = isTrusted(req, socket, rule);
+      if (!isSenderTrusted && given === undefined) warnOfUnset();
+      return isSenderTrusted;
     });
   }
 }

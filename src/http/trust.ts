@@ -3,31 +3,10 @@ import { BlockList, isIP, type Socket } from 'node:net';
 import { isPromise, type MaybePromise } from '../core/base/maybe-promise.ts';
 import { warnOnce } from '../core/base/process-state.ts';
 import { LockConfigError } from '../core/model/errors/mistakes.ts';
-import type { HeaderRefusalReason } from '../core/model/events.ts';
-import type { CheckedTrust } from '../core/model/options.ts';
-import { signatureHeader, type TraceSignatures } from '../core/model/signature.ts';
+import type { UnsignedTrust } from '../core/scope/trace-id.ts';
 
-/**
- * Why a request may not belong to the branch that it names; undefined if it may re-enter that branch's locks. `socket` is its
- * connection, if that is known. `nowMs` is wall-clock time.
- */
-export function refusalOf(
-  path: string,
-  request: IncomingMessage,
-  socket: Socket | undefined,
-  trust: CheckedTrust,
-  nowMs: number,
-): HeaderRefusalReason | undefined {
-  if (typeof trust !== 'object') return isTrusted(request, socket, trust) ? undefined : 'untrusted';
-  return trust.refusalOf(path, request.headers[signatureHeader.toLowerCase()], nowMs);
-}
-
-/** Whether the sender of a request may name any trace. */
-export function isTrusted(
-  request: IncomingMessage,
-  socket: Socket | undefined,
-  trust: Exclude<CheckedTrust, TraceSignatures>,
-): boolean {
+/** Whether the sender of a request may name any trace. `socket` is its connection, if that is known. */
+export function isTrusted(request: IncomingMessage, socket: Socket | undefined, trust: UnsignedTrust): boolean {
   if (trust === 'all') return true;
   if (typeof trust === 'function') return isTrue(trust(request));
   if (trust !== 'internal' || socket === undefined || !isPeerInside(socket)) return false;

@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.ts';
-import type { HeaderRefusalReason } from '../model/events.ts';
+import type { CheckedTrust } from '../model/options.ts';
 import { isAncestor } from '../model/owner.ts';
+import type { TraceSignatures } from '../model/signature.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 
 /** The form of every trace id. `__proto__` is refused, since applications use ids as property names. */
@@ -13,11 +14,15 @@ export const branchHeader = 'X-Trace-Branch';
 const pathPattern = /^[A-Za-z0-9._-]{1,128}(?:\/[A-Za-z0-9._-]{1,32}){0,64}$/;
 const maxPathLength = 1_024;
 
-/** The trace id, and the branch that made the call, from a request's headers. */
+/** The trace id, the branch that made the call, and its signature, from a request's headers. */
 export interface SentTrace {
   readonly id: unknown;
   readonly branch: unknown;
+  readonly signature: unknown;
 }
+
+/** Any trust that does not verify signatures. */
+export type UnsignedTrust = Exclude<CheckedTrust, TraceSignatures>;
 
 /** The trace that a request belongs to, and its owner. */
 export interface AdoptedTrace {
@@ -27,14 +32,16 @@ export interface AdoptedTrace {
 }
 
 /**
- * The trace that a request sent, if it is well formed and `refusalOf` has nothing against the path. Each request is a new branch below its
- * caller's: a call that is sent twice makes two. A bad header never fails a request: it returns undefined and emits an event.
+ * The trace that a request sent, if it is well formed and its sender is trusted: by the signature of the path, or by `isTrusted`.
+ * Each request is a new branch below its caller's: a call that is sent twice makes two. A bad header never fails a request: it
+ * returns undefined and emits an event.
  */
 export function adoptedTrace(
-  { id, branch }: SentTrace,
+  { id, branch, signature }: SentTrace,
   { events, clock }: Runtime,
   bareTraceId: 'owner' | 'branch',
-  refusalOf: (path: string) => HeaderRefusalReason | undefined,
+  trust: CheckedTrust,
+  isTrusted: (trust: UnsignedTrust) => boolean,
 ): AdoptedTrace | undefined {
   if (id === undefined) return undefined;
   const path = branch ?? id;
@@ -42,7 +49,12 @@ export function adoptedTrace(
     events.emit('headerRefused', { reason: 'malformed' });
     return undefined;
   }
-  const reason = refusalOf(path);
+  const reason =
+    typeof trust === 'object'
+      ? trust.refusalOf(path, signature, clock.now().wallMs)
+      : isTrusted(trust)
+        ? undefined
+        : 'untrusted';
   if (reason !== undefined) {
     events.emit('headerRefused', { reason });
     return undefined;

@@ -114,15 +114,16 @@ export async function runInTrace<T, R extends TraceRequest = TraceRequest>(
 /** The trace in the headers of a fetch request, if its sender is trusted. */
 function adopt(request: TraceRequest, ownTrust: CheckedTrust | undefined, runtime: Runtime): AdoptedTrace | undefined {
   const { headerName, bareTraceId, trust: trustOfLocks } = runtime.settings;
-  const trust = ownTrust ?? (typeof trustOfLocks === 'function' ? 'none' : trustOfLocks);
+  const trust = ownTrust ?? (typeof trustOfLocks === 'function' ? undefined : trustOfLocks) ?? 'none';
   const { headers } = request;
-  const sent = { id: headers.get(headerName) ?? undefined, branch: headers.get(branchHeader) ?? undefined };
-  return adoptedTrace(sent, runtime, bareTraceId, (path) => {
-    if (typeof trust === 'object')
-      return trust.refusalOf(path, headers.get(signatureHeader), runtime.clock.now().wallMs);
-    const isTrusted = typeof trust === 'function' ? trust(request as never) === true : trust === 'all';
-    return isTrusted ? undefined : 'untrusted';
-  });
+  const sent = {
+    id: headers.get(headerName) ?? undefined,
+    branch: headers.get(branchHeader) ?? undefined,
+    signature: headers.get(signatureHeader),
+  };
+  return adoptedTrace(sent, runtime, bareTraceId, trust, (rule) =>
+    typeof rule === 'function' ? rule(request as never) === true : rule === 'all',
+  );
 }
 
 function signaturesOf(trust: CheckedTrust | undefined): TraceSignatures | undefined {
