@@ -24,8 +24,8 @@ const pollingWarning = {
 export interface ChannelHost {
   /** Creates a client that is not connected yet. Undefined with `listen: false`. */
   readonly connect: (() => PostgresListener) | undefined;
-  /** Sends a message to a channel through the pool. */
-  notify(channel: string, text: string): Promise<unknown>;
+  /** Sends a message to a channel through the pool. Resolves with the name of the server. */
+  notify(channel: string, text: string): Promise<string>;
 }
 
 interface Connection {
@@ -67,6 +67,11 @@ export class PostgresChannel {
   /** Whether messages of other processes can't arrive. */
   get isPollingOnly(): boolean {
     return this.#isPollingOnly;
+  }
+
+  /** Must be called with the name of the server on which a process waits: the channel listens there. */
+  follow(server: string | undefined): void {
+    if (server !== undefined) this.#connection?.session.expectServer(server);
   }
 
   async subscribe(process: string, listener: StoreListener, options: SubscribeOptions = {}): Promise<Unsubscribe> {
@@ -167,14 +172,14 @@ export class PostgresChannel {
         if (text === probe) resolve();
       };
     });
-    await this.#host.notify(channel, probe);
+    const server = await this.#host.notify(channel, probe);
     try {
       await inTime(this.#clock, Math.min(maxProbeMs, this.#timeoutMs), arrived);
       return true;
     } catch {
-      if (await session.isPooled()) return false;
+      if (await session.isPooledOn(server)) return false;
     }
-    // Without a pooler it may just be late.
+    // Without a pooler it may just be late. On another server it never arrives, which may be about to change.
     await inTime(this.#clock, this.#timeoutMs, arrived).catch(() => {
       throw new Error(
         'Expected a message that was sent through the pool to arrive on the connection that listens, got none: connect both to the same database',

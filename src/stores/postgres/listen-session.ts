@@ -1,6 +1,7 @@
 import { type Clock, inTime, outsideRequests, type Timer } from '../../core/base/clock.ts';
 import { listenTo } from '../../core/base/safely.ts';
 import type { PostgresClient, PostgresResult } from './pool.ts';
+import { serverName } from './sql/server-name.ts';
 
 /** The part of a `Client` of the `pg` package that is used. */
 export interface PostgresListener extends PostgresClient {
@@ -46,6 +47,7 @@ export class ListenSession {
   /** Started by `watch`, cleared when the session ends. */
   #pingTimer: Timer | undefined;
   #lastReply: Promise<unknown> = Promise.resolve();
+  #server: string | undefined;
   #state: 'opening' | 'open' | 'ended' = 'opening';
 
   constructor(create: () => PostgresListener, clock: Clock, listener: SessionListener) {
@@ -91,19 +93,34 @@ export class ListenSession {
     await this.#query('SELECT pg_advisory_unlock_shared(hashtextextended($1, 0))', [channel]);
   }
 
-  /** Makes both ends notice a broken connection. */
+  /** Makes both ends notice a broken connection, and asks for the name of the server. */
   async watch(): Promise<void> {
     const values = settings.map(([name, value]) => `('${name}', '${value}')`).join(', ');
     await this.#query(
       `SELECT set_config(name, value, false) FROM (VALUES ${values}) AS wanted (name, value) JOIN pg_settings USING (name)`,
     );
+    const { rows } = await this.#query(`SELECT ${serverName} AS server`);
+    this.#server = (rows[0] as { server: string }).server;
     this.#pingLater();
   }
 
-  /** Whether there is a pooler in between: it reports other process ids to its clients. */
-  async isPooled(): Promise<boolean> {
-    const { rows } = await this.#query('SELECT pg_backend_pid() AS pid');
-    return (rows[0] as { pid: number }).pid !== this.#client?.processID;
+  /**
+   * Ends the session if it is on another server. After a planned switch of the primary, the former one may live on: it replies to
+   * pings, and never gets a message.
+   */
+  expectServer(server: string): void {
+    if (this.#server !== undefined && this.#server !== server) {
+      this.#fail(
+        new Error('Expected to listen on the server that the pool leads to, which has changed: connecting again'),
+      );
+    }
+  }
+
+  /** Whether this is a session of a pooler on a server: a pooler reports other process ids to its clients. */
+  async isPooledOn(server: string): Promise<boolean> {
+    const { rows } = await this.#query(`SELECT pg_backend_pid() AS pid, ${serverName} AS server`);
+    const own = rows[0] as { readonly pid: number; readonly server: string };
+    return own.server === server && own.pid !== this.#client?.processID;
   }
 
   /** Ends the connection. Does not wait for a half-open one. */

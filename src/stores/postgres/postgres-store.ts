@@ -34,9 +34,11 @@ import {
   readMessages,
   readRelease,
   readRenew,
+  readServer,
   readTransfer,
 } from './replies.ts';
 import { defaultSchema, format } from './sql/schema.ts';
+import { serverName } from './sql/server-name.ts';
 import { PostgresStatements } from './statements.ts';
 import { Sweeper } from './sweeper.ts';
 
@@ -114,7 +116,10 @@ export class PostgresStore implements LockStore {
     this.edges = new PostgresEdges(this.#statements, schema);
     const host = {
       connect: listen === false ? undefined : () => createListener(pool, listen),
-      notify: (channel: string, message: string) => this.#ask('subscribe', 'pg_notify($1, $2)', channel, message),
+      notify: async (channel: string, message: string) => {
+        const [server] = await this.#ask('subscribe', `${serverName} FROM pg_notify($1, $2)`, channel, message);
+        return String(server);
+      },
     };
     this.#channel = new PostgresChannel(host, schema, timeoutMs, clock);
   }
@@ -151,6 +156,8 @@ export class PostgresStore implements LockStore {
     try {
       const reply = await this.#run(request.id, { op: 'acquire', ...operation });
       const mayArriveLater = this.#settle(request) > 0;
+      // Its messages come from the server where it waits.
+      this.#channel.follow(readServer(reply));
       return { ...readAcquire(request.holdId, reply), mayArriveLater };
     } catch (error) {
       // If it was not applied, it can't reach the server later.

@@ -32,6 +32,11 @@ export function readAcquire(holdId: string, reply: Reply): AcquireReply {
   return { status, leaseRemainingMs, position, nowMs, claims };
 }
 
+/** Reads the name of the server from the reply of `acquire`. Undefined if it did not queue a waiter. */
+export function readServer(reply: Reply): string | undefined {
+  return reply[0] === 'queued' ? (reply[8] as string | undefined) : undefined;
+}
+
 /** Reads the reply of `renew`. */
 export function readRenew(reply: Reply): RenewReply {
   const [status, nowMs, endMs] = reply as [RenewReply['status'], number, number];

@@ -188,7 +188,10 @@ describe('The channel of PostgresStore', () => {
     const [proxy, clock] = [await startProxy(), new ManualClock()];
     const host = {
       connect: () => new Client(urlOf(proxy.port)),
-      notify: (to: string, text: string) => stage.pool.query('SELECT pg_notify($1, $2)', [to, text]),
+      async notify(to: string, text: string) {
+        await stage.pool.query('SELECT pg_notify($1, $2)', [to, text]);
+        return 'the only server';
+      },
     };
     return { proxy, clock, channel: new PostgresChannel(host, 'reenlock', 60_000, clock), stream: new Stream() };
   }

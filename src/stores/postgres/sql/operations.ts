@@ -43,7 +43,7 @@ END $$;
 
 -- acquire: grant the lock, queue the waiter, or repeat the result of an earlier call with this hold id. Also the poll.
 -- Returns ['granted', now, claims, told, fence, end, is claim, other holds, those of its owner] | ['cancelled', now, claims, told]
---   | ['queued', now, claims, told, free at, ahead, is new, whether the newest is lost]
+--   | ['queued', now, claims, told, free at, ahead, is new, whether the newest is lost, server]
 --   | ['refused' | 'full' | 'conflict', now, claims, told, free at, ahead]
 CREATE OR REPLACE FUNCTION {schema}.acquire(INOUT l {schema}.locks, op jsonb, OUT reply jsonb) LANGUAGE plpgsql AS $$
 DECLARE
@@ -161,7 +161,7 @@ BEGIN
   END IF;
   SELECT coalesce(max(ends_ms), now_us / 1000) INTO free_at FROM holds WHERE lock_id = l.id;
   rest := jsonb_build_array(free_at, ahead);
-  IF answer = 'queued' THEN rest := rest || jsonb_build_array(is_new, is_newest_lost); END IF;
+  IF answer = 'queued' THEN rest := rest || jsonb_build_array(is_new, is_newest_lost, {server}); END IF;
   is_first := answer = 'queued' AND is_new AND ahead = 0;
 END $$;
 

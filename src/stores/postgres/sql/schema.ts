@@ -2,13 +2,14 @@ import { holds } from './holds.ts';
 import { operations } from './operations.ts';
 import { queue } from './queue.ts';
 import { reading } from './reading.ts';
+import { serverName } from './server-name.ts';
 import { tables } from './tables.ts';
 import { upkeep } from './upkeep.ts';
 
 /** The format of the stored data. A process with another format refuses to work. Raised if older code would go wrong. */
 export const format = 1;
 /** Raised with each change of the SQL, so that the newest functions stay, in whatever order processes migrate. */
-export const revision = 20;
+export const revision = 21;
 
 export const defaultSchema = 'reenlock';
 
@@ -18,6 +19,7 @@ export function schemaSql(schema: string): string {
     .join('')
     .trimStart()
     .replaceAll('{definer}', definer)
+    .replaceAll('{server}', serverName)
     .replaceAll('{schema}', schema)
     .replaceAll('{format}', String(format))
     .replaceAll('{revision}', String(revision));
