@@ -4,8 +4,8 @@ import { failAt } from '../model/errors/at-call.ts';
 import { LockNotHeldError, LockScopeError } from '../model/errors/mistakes.ts';
 import { checkedName, checkedNames, type LockKey, type LockName } from '../model/key.ts';
 import { acquireRules, checkAcquireOptions } from '../model/options.ts';
-import type { AcquireOptions, BatchHold, Hold, LockInfo, TryOptions, WhenFreeOptions } from '../model/types.ts';
-import { callable, checkOptions, checkValue, type Rule } from '../model/validate.ts';
+import type { AcquireOptions, BatchHold, Hold, LockInfo, TryOptions } from '../model/types.ts';
+import { callable, checkValue, type Rule, type Rules } from '../model/validate.ts';
 import { forceReleaseLock, inspectLock } from '../runtime/inspect.ts';
 import { defaultLocks, runtimeOf } from '../runtime/locks.ts';
 import type { Runtime } from '../runtime/runtime.ts';
@@ -35,15 +35,18 @@ import { whenFree, whenFreeRules } from './when-free.ts';
 export function getLock(key: LockKey, options?: AcquireOptions): Lock {
   const ofLock = checkAcquireOptions(options, 'getLock');
   const name = checkedName(key, ofLock.category);
-  const target = (ofCall: AcquireOptions | undefined, where: string): Target =>
-    ofCall === undefined ? [name, ofLock] : targetOf(key, { ...ofLock, ...checkAcquireOptions(ofCall, where) }, where);
+  const target = (ofCall: AcquireOptions | undefined, where: string, rules?: CallRules): Target => {
+    if (ofCall === undefined) return [name, ofLock];
+    const checked = { ...ofLock, ...checkAcquireOptions(ofCall, where, rules) };
+    return [nameOf(key, checked.category), checked];
+  };
   return {
     key: name.key,
     acquire: (ofCall) => publicCall(() => resolveOpen(acquireNow(...target(ofCall, 'acquire')))),
-    tryAcquire: (ofCall) => publicCall(() => tryNow(...target(checkedTry(ofCall), 'tryAcquire'))),
+    tryAcquire: (ofCall) => publicCall(() => tryNow(...target(ofCall, 'tryAcquire', tryRules))),
     run: (routine, ofCall) =>
       publicCall(() => runNow(checkedRoutine(routine, 'run(routine, options)', ofCall), ...target(ofCall, 'run'))),
-    whenFree: (ofCall) => publicCall(() => whenFreeNow(...target(checkedWhenFree(ofCall), 'whenFree'))),
+    whenFree: (ofCall) => publicCall(() => whenFreeNow(...target(ofCall, 'whenFree', whenFreeRules))),
     release: () => publicCall(() => releaseNewest(name)),
     isLocked: () => publicCall(async () => (await inspectNow(name)).holds.length > 0),
     isHeld: () => holdCount(name) > 0,
@@ -72,12 +75,12 @@ export const lock: LockFunctions = {
       const checked = checkAcquireOptions(options, 'acquire');
       return resolveOpen(acquireNow(nameOf(key, checked.category), checked));
     }),
-  tryAcquire: (key, options) => publicCall(() => tryNow(...targetOf(key, checkedTry(options), 'tryAcquire'))),
+  tryAcquire: (key, options) => publicCall(() => tryNow(...targetOf(key, options, 'tryAcquire', tryRules))),
   run: (key, routine, options) =>
     publicCall(() =>
       runNow(checkedRoutine(routine, 'run(key, routine, options)', options), ...targetOf(key, options, 'run')),
     ),
-  whenFree: (key, options) => publicCall(() => whenFreeNow(...targetOf(key, checkedWhenFree(options), 'whenFree'))),
+  whenFree: (key, options) => publicCall(() => whenFreeNow(...targetOf(key, options, 'whenFree', whenFreeRules))),
   release: (key, options) => publicCall(() => releaseNewest(targetOf(key, options, 'release')[0])),
   acquireAll: (keys, options) => publicCall(() => acquireAllNow(keys, options)),
   runAll: (keys, routine, options) =>
@@ -86,8 +89,11 @@ export const lock: LockFunctions = {
 
 type Target = [LockName, AcquireOptions];
 
-function targetOf(key: LockKey, options: AcquireOptions | undefined, where: string): Target {
-  const checked = checkAcquireOptions(options, where);
+/** The rules of the options that a call takes, if it does not take all. */
+type CallRules = Partial<Rules<AcquireOptions>>;
+
+function targetOf(key: LockKey, options: AcquireOptions | undefined, where: string, rules?: CallRules): Target {
+  const checked = checkAcquireOptions(options, where, rules);
   return [nameOf(key, checked.category), checked];
 }
 
@@ -97,15 +103,7 @@ function nameOf(key: LockKey, category: string | undefined): LockName {
 }
 
 /** A try does not wait: it refuses the options about waiting, unless they are defaults of `getLock`. */
-function checkedTry(options: TryOptions | undefined): TryOptions | undefined {
-  return options === undefined ? undefined : checkOptions(options, tryRules, 'tryAcquire');
-}
-
 const { waitMs: _, signal: __, ...tryRules } = acquireRules;
-
-function checkedWhenFree(options: WhenFreeOptions | undefined): WhenFreeOptions | undefined {
-  return options === undefined ? undefined : checkOptions(options, whenFreeRules, 'whenFree');
-}
 
 /** Checked before the key is acquired. Other libraries have the routine last. */
 function checkedRoutine<R>(routine: R, usage: string, options: unknown): R {

@@ -215,10 +215,17 @@ export function checkTrust(trust: Trust | undefined): CheckedTrust | undefined {
   return new TraceSignatures(trust);
 }
 
-/** Checks the options of a lock or of one acquire, and drops the undefined ones. Throws `LockConfigError`. */
-export function checkAcquireOptions(options: AcquireOptions | undefined, where: string): AcquireOptions {
+/**
+ * Checks the options of a lock or of one acquire, and drops the undefined ones. `rules` has those that the call takes. Throws
+ * `LockConfigError`.
+ */
+export function checkAcquireOptions(
+  options: AcquireOptions | undefined,
+  where: string,
+  rules: Partial<Rules<AcquireOptions>> = acquireRules,
+): AcquireOptions {
   if (options === undefined) return {};
-  const checked = checkOptions(options, acquireRules, where);
+  const checked = checkOptions(options, rules as Rules<AcquireOptions>, where);
   if (checked.leaseMs !== undefined && checked.maxHoldMs !== undefined) assertLeaseFits(checked as AcquireSettings);
   assertOneMode(checked);
   return Object.freeze(checked);
