@@ -17,7 +17,7 @@ import { ScopedHold } from './hold.ts';
  */
 export function isLocal(branch: Branch, { blocker, isAlongside }: Entry, grant: Grant, mode: HoldMode): boolean {
   if (blocker !== undefined || isAlongside || (mode === 'write' && grant.request.mode !== 'write')) return false;
-  if (mode !== 'permit' && !branch.scope.isShared) return true;
+  if (mode !== 'permit' && !branch.scope.root.isShared) return true;
   const owner = branch.ownerAs(grant.reentrant);
   return grant.request.owner === owner || (mode !== 'permit' && isLeft(grant, owner));
 }

@@ -16,7 +16,6 @@ export interface BranchScope {
   readonly requestOwner: string;
   readonly isBare: boolean;
   readonly route: string | undefined;
-  isShared: boolean;
   readonly holds: BranchHolds;
   readonly runtime: Runtime;
   nextSegment(): string;
@@ -51,13 +50,15 @@ export class BranchOf<S extends BranchScope> {
 
   /** Its path, for a service or a job that is called in it. From then on only the store knows the holds below it. */
   share(): string {
-    this.scope.isShared = true;
     for (let branch: BranchOf<S> | undefined = this; branch !== undefined; branch = branch.parent)
       branch.#isShared = true;
     return this.owner;
   }
 
-  /** Whether services or jobs were called in it or in a branch within it. */
+  /**
+   * Whether services or jobs were called in it or in a branch within it: they may hold keys below it, and only the store knows of
+   * those.
+   */
   get isShared(): boolean {
     return this.#isShared;
   }

@@ -39,8 +39,6 @@ export class Scope implements Trace {
   /** Set by a guard. It leads to the request: cleared with the end, or no quick round of the collector would free either. */
   #routeOf: RouteOf | undefined;
   #route: string | undefined;
-  /** Whether called services, or jobs within it, may hold keys below its branches: only the store knows of those. */
-  isShared = false;
   readonly #runtime: Runtime;
   /** The name of the header that carries the trace id, from the caller and to called services. */
   readonly headerName: string;
