@@ -4,6 +4,7 @@ import type { StoreAccess } from '../client/access.ts';
 import { type Granted, grantedByReply } from '../client/granted.ts';
 import type { AcquireReply } from '../model/store.ts';
 import type { PollHost, Waiter, WaitQueue } from './local-queue.ts';
+import type { WaitObserver } from './observer.ts';
 import { refusal } from './refusals.ts';
 
 /**
@@ -13,13 +14,9 @@ import { refusal } from './refusals.ts';
 type PollResult = 'lost' | 'behind' | undefined;
 
 /** Callbacks of `Polls`. */
-export interface PollListener {
+export interface PollListener extends Pick<WaitObserver, 'onRequeued' | 'onPolled'> {
   onGranted(waiter: Waiter, granted: Granted): void;
   onFailed(waiter: Waiter, error: Error): void;
-  /** The store had lost a waiter, and has queued it anew. */
-  onRequeued(waiter: Waiter): void;
-  /** The store was asked again for the waiters of a key. */
-  onPolled(queue: WaitQueue): void;
 }
 
 /** Asks again for waiters, since messages get lost. The store then grants, hands off, and queues again what it had lost. */
