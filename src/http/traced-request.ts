@@ -134,7 +134,6 @@ export class Tracing {
   readonly #ownTrust: CheckedTrust | undefined;
   readonly #ownRuntime: Runtime | undefined;
   readonly #defaultTrust = defaultTrust();
-  #isUsed = false;
   /** The options of an outer `traceContext` that were found to agree with these. */
   #outer: TraceContextOptions | undefined;
 
@@ -200,8 +199,7 @@ export class Tracing {
   ): AdoptedTrace | undefined {
     const given = this.#ownTrust ?? runtime.settings.trust;
     const trust = given ?? this.#defaultTrust;
-    if (trust === 'all' && !this.#isUsed) warnOfAll();
-    this.#isUsed = true;
+    if (trust === 'all') warnOfAll();
     const { headers } = req;
     const sent = {
       id: headers[headerName.toLowerCase()],
