@@ -11,7 +11,7 @@ import { ScopedController } from './scoped-controller.ts';
 import { warnIfUnnoticed, warnOfLateWork } from './warnings.ts';
 
 /** Where a scope's trace is from, and what it sends to called services if that differs from the options of its `Locks`. */
-export interface Outgoing {
+export interface ScopeOptions {
   /** Whether other scopes may work for the same trace: its id was not made for this scope. Default false. */
   readonly isAdopted?: boolean | undefined;
   /** The path of its root. Default: the trace id, or, if that was adopted, what all scopes share that have the id alone. */
@@ -63,8 +63,8 @@ export class Scope implements Trace {
   #abortReason: unknown;
   #state: 'open' | 'ending' | 'ended' = 'open';
 
-  constructor(runtime: Runtime, traceId: string, outgoing: Outgoing) {
-    const { isAdopted, owner, outer, headerName, signatures } = outgoing;
+  constructor(runtime: Runtime, traceId: string, options: ScopeOptions) {
+    const { isAdopted, owner, outer, headerName, signatures } = options;
     const { trust } = runtime.settings;
     this.#runtime = runtime;
     this.traceId = traceId;
