@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { settle } from '../core/base/maybe-promise.ts';
+import { type MaybePromise, settle } from '../core/base/maybe-promise.ts';
 import { safely } from '../core/base/safely.ts';
 import { isLockError, type LockError } from '../core/model/errors/lock-error.ts';
 import type { RouteOf } from '../core/model/key.ts';
@@ -109,9 +109,9 @@ export function runGuard<Call extends readonly unknown[]>(
     next();
     safely(() => keepOnRequest(req));
   };
-  const refused = (error: unknown): void => {
-    if (isWorkDone(req)) return;
-    void settle(
+  const refused = (error: unknown): MaybePromise<void> => {
+    if (isWorkDone(req)) return undefined;
+    return settle(
       () => guard.refuse(error, res, call, next),
       () => {},
       next,
