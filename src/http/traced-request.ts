@@ -183,7 +183,7 @@ export class Tracing {
       isAdopted: adopted !== undefined,
       owner: adopted?.owner,
       headerName,
-      signatures: typeof this.#ownTrust === 'object' ? this.#ownTrust : undefined,
+      trust: this.#ownTrust,
     });
     const request = new TracedRequest(req, res, http1Socket(req, socket), scope, this.#options, work);
     processState().requests.set(req, request);

@@ -1,6 +1,7 @@
 import { onAbort } from '../base/abort-signals.ts';
 import { inspectAsJson } from '../base/shown.ts';
 import type { RouteOf } from '../model/key.ts';
+import type { CheckedTrust } from '../model/options.ts';
 import { ancestorsOf, bareOwner, branchOf, privateOwner } from '../model/owner.ts';
 import type { TraceSignatures } from '../model/signature.ts';
 import type { Trace } from '../model/types.ts';
@@ -19,7 +20,8 @@ export interface ScopeOptions {
   /** The branch of another scope of this process that it is nested in. */
   readonly outer?: Branch | undefined;
   readonly headerName?: string | undefined;
-  readonly signatures?: TraceSignatures | undefined;
+  /** Whose traces are adopted. If it has secrets, they sign, too. */
+  readonly trust?: CheckedTrust | undefined;
 }
 
 /** A line of work of a request or job. */
@@ -64,16 +66,16 @@ export class Scope implements Trace {
   #state: 'open' | 'ending' | 'ended' = 'open';
 
   constructor(runtime: Runtime, traceId: string, options: ScopeOptions) {
-    const { isAdopted, owner, outer, headerName, signatures } = options;
-    const { trust } = runtime.settings;
+    const { isAdopted, owner, outer, headerName, trust } = options;
+    const { settings } = runtime;
     this.#runtime = runtime;
     this.traceId = traceId;
     this.isBare = isAdopted === true && owner === undefined;
     this.owner = owner ?? (this.isBare ? bareOwner(traceId) : traceId);
     this.root = new BranchOf<Scope>(this, outer);
     this.#leave = outer?.scope.holds.addWithin(this.holds);
-    this.headerName = headerName ?? runtime.settings.headerName;
-    this.signatures = signatures ?? (typeof trust === 'object' ? trust : undefined);
+    this.headerName = headerName ?? settings.headerName;
+    this.signatures = signaturesIn(trust) ?? signaturesIn(settings.trust);
     this.#isAdopted = isAdopted ?? false;
   }
 
@@ -288,6 +290,10 @@ export class Scope implements Trace {
 }
 
 inspectAsJson(Scope, 'Trace');
+
+function signaturesIn(trust: CheckedTrust | undefined): TraceSignatures | undefined {
+  return typeof trust === 'object' ? trust : undefined;
+}
 
 const none: readonly OwnedHold[] = [];
 

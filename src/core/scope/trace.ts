@@ -1,6 +1,6 @@
 import { LockAbortedError } from '../model/errors/refusals.ts';
 import { acquireRules, type CheckedTrust, checkTrust, type Trust, traceRules } from '../model/options.ts';
-import { audienceRule, type SignedTrust, signatureHeader, type TraceSignatures } from '../model/signature.ts';
+import { audienceRule, type SignedTrust, signatureHeader } from '../model/signature.ts';
 import type { Trace } from '../model/types.ts';
 import { callable, checkOptions, checkValue, objectWith, type Rule, text } from '../model/validate.ts';
 import { defaultLocks, type Locks, runtimeOf } from '../runtime/locks.ts';
@@ -100,7 +100,7 @@ export async function runInTrace<T, R extends TraceRequest = TraceRequest>(
     owner: within === undefined ? adopted?.owner : childOf(within.share(), runtime.clock),
     outer: within,
     headerName: outer?.headerName,
-    signatures: outer?.runtime === runtime ? outer.signatures : signaturesOf(ownTrust),
+    trust: outer?.runtime === runtime ? outer.signatures : ownTrust,
   });
   const stopSignals = [signal, request?.signal, ...(around?.stopSignals ?? [])];
   scope.stopOn(stopSignals.filter((each) => each !== undefined));
@@ -124,10 +124,6 @@ function adopt(request: TraceRequest, ownTrust: CheckedTrust | undefined, runtim
   return adoptedTrace(sent, runtime, bareTraceId, trust, (rule) =>
     typeof rule === 'function' ? rule(request as never) === true : rule === 'all',
   );
-}
-
-function signaturesOf(trust: CheckedTrust | undefined): TraceSignatures | undefined {
-  return typeof trust === 'object' ? trust : undefined;
 }
 
 /**
