@@ -2,11 +2,13 @@ import {
   type BeforeApplicationShutdown,
   type DynamicModule,
   type FactoryProvider,
+  type HttpServer,
   Inject,
+  type MiddlewareConsumer,
   type ModuleMetadata,
   type NestModule,
 } from '@nestjs/common';
-import { APP_FILTER, HttpAdapterHost } from '@nestjs/core';
+import { APP_FILTER } from '@nestjs/core';
 import { LockConfigError, type Locks } from '../core/index.ts';
 import { isOlder, tooOld } from '../core/model/peer.ts';
 import { describe } from '../core/model/validate.ts';
@@ -70,14 +72,12 @@ export interface LocksModuleAsyncOptions
  */
 export class LocksModule implements NestModule, BeforeApplicationShutdown {
   readonly #locks: Locks;
-  readonly #host: HttpAdapterHost;
   readonly #trace: Middleware;
+  #adapter: HttpServer | undefined;
 
-  /** Called by Nest. Throws `LockConfigError` for bad options, and if the application has this module with other locks. */
-  constructor(options: LocksModuleOptions, locks: Locks, host: HttpAdapterHost) {
-    checkOnly(host, locks);
+  /** Called by Nest. Throws `LockConfigError` for bad options. */
+  constructor(options: LocksModuleOptions, locks: Locks) {
     this.#locks = locks;
-    this.#host = host;
     this.#trace = traceContext({ ...options, locks });
   }
 
@@ -130,14 +130,19 @@ export class LocksModule implements NestModule, BeforeApplicationShutdown {
     };
   }
 
-  /** Called by Nest. On the adapter, not on routes: a request without a route has its trace id, too. */
-  configure(): void {
-    this.#host.httpAdapter.use(this.#trace);
+  /**
+   * Called by Nest if there is a server. Throws `LockConfigError` if the application has this module with other locks. On the
+   * adapter, not on routes: a request without a route has its trace id, too.
+   */
+  configure(consumer: MiddlewareConsumer): void {
+    this.#adapter = (consumer as AdapterConsumer).getHttpAdapter();
+    checkOnly(this.#adapter, this.#locks);
+    this.#adapter.use(this.#trace);
   }
 
   /** Called by Nest. */
   async beforeApplicationShutdown(): Promise<void> {
-    const server: unknown = this.#host.httpAdapter?.getHttpServer();
+    const server: unknown = this.#adapter?.getHttpServer();
     // An application without a server has none, and an HTTP/2 server ends its sessions in another way.
     if (isHttpServer(server)) await closeServer(server, this.#locks);
     else await this.#locks.close();
@@ -146,7 +151,6 @@ export class LocksModule implements NestModule, BeforeApplicationShutdown {
 // Like decorators, which would need a compiler option.
 Inject(OPTIONS)(LocksModule, undefined, 0);
 Inject(LOCKS)(LocksModule, undefined, 1);
-Inject(HttpAdapterHost)(LocksModule, undefined, 2);
 
 function locksOf(options: LocksModuleOptions | undefined): Locks {
   const locks: Locks | undefined = options?.locks;
@@ -156,18 +160,26 @@ function locksOf(options: LocksModuleOptions | undefined): Locks {
   );
 }
 
+/**
+ * What Nest passes to `configure`, in full. Injecting the adapter takes a class of `@nestjs/core` as its token, and tsx loads a
+ * second copy of that package for those that are CommonJS, such as this one.
+ */
+interface AdapterConsumer extends MiddlewareConsumer {
+  getHttpAdapter(): HttpServer;
+}
+
 /** The locks of each application that has the module. */
-const locksByApplication = new WeakMap<HttpAdapterHost, Locks>();
+const locksByApplication = new WeakMap<HttpServer, Locks>();
 
 /** With two, it would depend on the order of imports whose locks a request and a provider get. */
-function checkOnly(host: HttpAdapterHost, locks: Locks): void {
-  const known = locksByApplication.get(host) ?? locks;
+function checkOnly(adapter: HttpServer, locks: Locks): void {
+  const known = locksByApplication.get(adapter) ?? locks;
   if (known !== locks) {
     throw new LockConfigError(
       'Expected an application to import `LocksModule` once, in its root module, got two with different `locks`: import one of them',
     );
   }
-  locksByApplication.set(host, locks);
+  locksByApplication.set(adapter, locks);
 }
 
 function isHttpServer(server: unknown): server is Parameters<typeof closeServer>[0] {

@@ -399,15 +399,17 @@ describe.each<readonly [string, () => AbstractHttpAdapter]>([
     );
   });
 
-  it('Two modules of one application with different locks are refused when it is created', async () => {
+  it('Two modules of one application with different locks are refused when it starts', async () => {
     const others = createTestLocks();
     const modules = [LocksModule.forRoot({ locks }), LocksModule.forRoot({ locks: others })];
     const feature = { module: class Feature {}, imports: [modules[1] as DynamicModule] };
     const root = { module: class Root {}, imports: [modules[0] as DynamicModule, feature] };
-    await expect(NestFactory.create(root, createAdapter(), { logger, abortOnError: false })).rejects.toMatchObject({
+    app = await NestFactory.create(root, createAdapter(), { logger });
+    await expect(app.init()).rejects.toMatchObject({
       code: 'ERR_LOCK_CONFIG',
       message: expect.stringContaining('once'),
     });
+    await app.close();
     await others.end();
   });
 

@@ -233,6 +233,15 @@ describe('the published package', () => {
       nest.remove();
     });
 
+    // tsx loads Nest, which is ESM, twice: as it is for the program, and as CommonJS for packages that require it.
+    it('The published package guards a route on Nest in an ES module that tsx runs', () => {
+      const nest = createConsumer(packed, { tsx: 'node_modules/tsx' });
+      cpSync(join(__dirname, 'consumers/nest'), nest.folder, { recursive: true });
+      const main = ['--import', 'tsx', 'module.mts'];
+      expect(execFileSync('node', main, { encoding: 'utf8', timeout: 20_000, cwd: nest.folder })).toBe('ok\n');
+      nest.remove();
+    });
+
     it.each([
       ['reenlock/prometheus', 'prom-client', 'collectLockMetrics'],
       ['reenlock/otel', '@opentelemetry/api', 'instrumentLocks'],
