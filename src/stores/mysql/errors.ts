@@ -12,6 +12,7 @@ const readOnlySession = 1792;
 const readOnlyServer = new Set([1290, 1836]);
 const noTable = 1146;
 const noRight = 1142;
+const tooLarge = 1153;
 
 /** Another transaction was faster. The statement had no effect. */
 export function isConflict(error: unknown): boolean {
@@ -25,9 +26,11 @@ export function isLeftBehind(error: unknown): boolean {
 
 /** A connection is in another transaction than the statement's own. That is rolled back, and the statement with it. */
 export class LeftBehindError extends Error {
-  constructor() {
+  constructor(hasAutocommit: boolean) {
     super(
-      'Expected a connection of the pool without an open transaction and with autocommit, got one with other settings, from its previous use: end each transaction before you release its connection',
+      hasAutocommit
+        ? 'Expected a connection of the pool without an open transaction, got one with an open transaction, from its previous use: end each transaction before you release its connection'
+        : 'Expected a connection of the pool with autocommit, got one without it: set `autocommit = 1`, on the server, in its `init_connect`, and before you release a connection, or give the locks a pool of their own',
     );
   }
 }
@@ -53,6 +56,9 @@ function messageOf(cause: unknown, number: number | undefined): string {
   }
   if (number === readOnlySession || readOnlyServer.has(number ?? 0)) {
     return 'Expected sessions that may write, got one that may only read: connect the pool to the primary, and remove `transaction_read_only`';
+  }
+  if (number === tooLarge) {
+    return 'Expected the server to accept the record of a lock, twice in one statement, got one whose `max_allowed_packet` is smaller: raise it, or lower `maxWaitersPerKey`';
   }
   return number === undefined ? 'The lock store did not reply' : `The lock store replied with error ${number}`;
 }

@@ -30,6 +30,8 @@ const defaultTable = 'reenlock_locks';
 const timeoutMs = 2_000;
 /** On how many connections a statement is tried if the state left by their earlier borrowers makes it fail. */
 const maxConnections = 3;
+/** An earlier borrower may have left a `completion_type`, with which the end of a transaction begins another, or disconnects. */
+const alone = 'AND NO CHAIN NO RELEASE';
 /** The flags of a connection in each reply to a statement that returns no rows. */
 const status = { inTransaction: 1, autocommit: 2 } as const;
 
@@ -112,7 +114,7 @@ export class MySqlCas implements CasAdapter {
       try {
         const reply = (await send(connection, this.#sql[operation], values)) as Reply;
         // An open transaction belongs to an earlier borrower: a write in it may still be rolled back.
-        if ((reply.serverStatus & status.inTransaction) !== 0) throw new LeftBehindError();
+        if ((reply.serverStatus & status.inTransaction) !== 0) throw new LeftBehindError(hasAutocommit(reply));
         return reply.affectedRows === 1;
       } catch (error) {
         if (!isConflict(error)) throw error;
@@ -131,7 +133,7 @@ export class MySqlCas implements CasAdapter {
     await send(connection, 'START TRANSACTION');
     const locked = (await send(connection, `${this.#sql.expired} FOR UPDATE SKIP LOCKED`)) as [Buffer][];
     for (const [id] of locked) await send(connection, this.#sql.drop, [id]);
-    await send(connection, 'COMMIT');
+    await send(connection, `COMMIT ${alone}`);
   }
 
   /**
@@ -172,8 +174,12 @@ async function send(connection: MySqlConnection, sql: string, values: readonly u
 
 /** Rolls back an earlier borrower's open transaction. Throws if every statement would begin another transaction. */
 async function endTransaction(connection: MySqlConnection): Promise<void> {
-  const { serverStatus } = (await send(connection, 'ROLLBACK')) as Reply;
-  if ((serverStatus & status.autocommit) === 0) throw new LeftBehindError();
+  const reply = (await send(connection, `ROLLBACK ${alone}`)) as Reply;
+  if (!hasAutocommit(reply)) throw new LeftBehindError(false);
+}
+
+function hasAutocommit({ serverStatus }: Reply): boolean {
+  return (serverStatus & status.autocommit) !== 0;
 }
 
 /** Texts are sent and kept as bytes: no character set, collation or SQL mode of a connection changes them. */

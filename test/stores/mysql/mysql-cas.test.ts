@@ -119,6 +119,23 @@ describe('MySqlCas', () => {
       }
       await application.end();
     });
+
+    it('needs a server that accepts the record of a lock in one packet, which the error names', async () => {
+      const [before] = await rows<{ bytes: number }>('SELECT @@max_allowed_packet AS bytes');
+      await pool.query('SET GLOBAL max_allowed_packet = 1024');
+      const application = createPool(server.url);
+      try {
+        const adapter = new MySqlCas({ pool: application });
+        await expect(adapter.create('k', 'x'.repeat(50_000), longMs)).rejects.toMatchObject({
+          outcome: 'not-applied',
+          message: expect.stringContaining('max_allowed_packet'),
+        });
+        expect((await adapter.read('k')).value).toBeUndefined();
+      } finally {
+        await application.end();
+        await pool.query(`SET GLOBAL max_allowed_packet = ${before?.bytes}`);
+      }
+    });
   });
 
   describe('Expired rows of MySqlCas', () => {
@@ -200,6 +217,11 @@ describe('MySqlCas', () => {
       ['another database', (connection) => connection.query('USE elsewhere')],
       ['another character set', (connection) => connection.query('SET NAMES latin1')],
       ['another time zone', (connection) => connection.query(`SET time_zone = '+11:00'`)],
+      ['transactions that each begin another one', (connection) => connection.query(`SET completion_type = 'CHAIN'`)],
+      [
+        'transactions that each end the connection',
+        (connection) => connection.query(`SET completion_type = 'RELEASE'`),
+      ],
       ['another SQL mode', (connection) => connection.query(`SET sql_mode = 'ANSI,NO_BACKSLASH_ESCAPES'`)],
     ];
 
@@ -230,17 +252,20 @@ describe('MySqlCas', () => {
       await application.end();
     });
 
-    it('The caller gets an error if every connection of the pool is in a transaction', async () => {
+    it.each([
+      ['is in a transaction', 'START TRANSACTION', 'without an open transaction'],
+      ['has no autocommit', 'SET autocommit = 0', 'with autocommit, got one without it'],
+    ])('The caller gets an error that says so if every connection of the pool %s', async (_, left, expected) => {
       const application = createPool({ uri: server.url, connectionLimit: 4 });
       const lent = await Promise.all(Array.from({ length: 4 }, () => application.getConnection()));
       for (const connection of lent) {
-        await connection.query('SET autocommit = 0');
+        await connection.query(left);
         connection.release();
       }
       const adapter = new MySqlCas({ pool: application });
       await expect(adapter.create('k', 'text', longMs)).rejects.toMatchObject({
         outcome: 'not-applied',
-        message: expect.stringContaining('without an open transaction'),
+        message: expect.stringContaining(expected),
       });
       // Three were closed, so the next calls meet new ones.
       await adapter.create('k', 'text', longMs).catch(() => {}); // The last one may be met here.
@@ -344,7 +369,7 @@ describe('MySqlCas', () => {
       let released: 'kept' | 'closed' | undefined;
       const connection = {
         query: ({ sql }: { sql: string }): Promise<[unknown, unknown]> =>
-          sql === 'ROLLBACK' ? Promise.resolve([{ serverStatus: 2 }, undefined]) : Promise.reject(error),
+          sql.startsWith('ROLLBACK') ? Promise.resolve([{ serverStatus: 2 }, undefined]) : Promise.reject(error),
         release: () => {
           released = 'kept';
         },
