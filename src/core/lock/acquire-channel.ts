@@ -1,5 +1,5 @@
 import { type TracingChannel, tracingChannel } from 'node:diagnostics_channel';
-import type { HoldMode } from '../model/types.ts';
+import type { LockEvent } from '../model/events.ts';
 import type { Locks } from '../runtime/locks.ts';
 
 /** Which API asked for a lock: `acquire` or `run`, a guard, a try, or a batch. */
@@ -12,15 +12,8 @@ export type Outcome = 'granted' | Failure;
 export type Failure = 'refused' | 'timeout' | 'aborted' | 'deadlock';
 
 /** The message of the channel. The fields from `outcome` on are set before `asyncStart`. */
-export interface AcquireMessage {
+export interface AcquireMessage extends LockEvent {
   readonly locks: Locks;
-  readonly key: string;
-  readonly category: string | undefined;
-  readonly mode: HoldMode;
-  readonly traceId: string;
-  /** The path of the branch below the trace; empty for the root. */
-  readonly branch: string;
-  readonly holdId: string;
   readonly caller: AcquireCaller;
   readonly waitMs: number;
   /**
