@@ -21,7 +21,7 @@ import {
 } from '../core/model/key.ts';
 import { acquireRules, checkAcquireOptions } from '../core/model/options.ts';
 import type { AcquireOptions } from '../core/model/types.ts';
-import { boolean, callable, checkOptions, describe, oneOf, wholeNumber } from '../core/model/validate.ts';
+import { boolean, callable, describe, oneOf, wholeNumber } from '../core/model/validate.ts';
 import { cancellationError } from '../core/scope/cancellation.ts';
 import { branchIn } from '../core/scope/context.ts';
 import type { Scope } from '../core/scope/scope.ts';
@@ -97,12 +97,12 @@ export class RequestGuard<Call extends readonly unknown[] = readonly unknown[]> 
     else if (typeof key !== 'function') {
       throw new LockConfigError(`Expected the guard's key to be a string or a function, got ${describe(key)}`);
     }
-    const checked = checkOptions(options, rules, 'lockOn');
+    const checked = checkAcquireOptions(options, 'lockOn', rules);
     const { statusCode, releaseOn, failOpen, skip, handler, ...acquireOptions } = checked;
     this.#key = key;
     this.#skip = skip;
     this.#handler = handler;
-    this.#options = checkAcquireOptions(acquireOptions, 'lockOn');
+    this.#options = acquireOptions;
     this.#failOpen = failOpen ?? false;
     this.#statusCode = statusCode;
     this.#releaseOn = releaseOn ?? 'end';

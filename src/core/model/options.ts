@@ -219,13 +219,13 @@ export function checkTrust(trust: Trust | undefined): CheckedTrust | undefined {
  * Checks the options of a lock or of one acquire, and drops the undefined ones. `rules` has those that the call takes. Throws
  * `LockConfigError`.
  */
-export function checkAcquireOptions(
-  options: AcquireOptions | undefined,
+export function checkAcquireOptions<T extends AcquireOptions>(
+  options: T | undefined,
   where: string,
-  rules: Partial<Rules<AcquireOptions>> = acquireRules,
-): AcquireOptions {
-  if (options === undefined) return {};
-  const checked = checkOptions(options, rules as Rules<AcquireOptions>, where);
+  rules: Partial<Rules<T>> = acquireRules as Partial<Rules<T>>,
+): T {
+  if (options === undefined) return {} as T;
+  const checked = checkOptions(options, rules as Rules<T>, where) as T;
   if (checked.leaseMs !== undefined && checked.maxHoldMs !== undefined) assertLeaseFits(checked as AcquireSettings);
   assertOneMode(checked);
   return Object.freeze(checked);
