@@ -39,7 +39,7 @@ const beforeLogin = /^ERR Protocol error: unauthenticated /;
 export function storeError(driver: RedisDriver, operation: string, cause: unknown, wasSentOnce = true): LockStoreError {
   if (cause instanceof NotSentError) return notSent(operation, cause, cause.message);
   const code = beforeLogin.test(String((cause as Error | undefined)?.message)) ? 'NOAUTH' : driver.codeOf(cause);
-  return new LockStoreError(messageOf(operation, code, cause), {
+  return new LockStoreError(messageOf(operation, code, cause, driver.cluster !== undefined), {
     cause: hideCommand(cause),
     outcome: wasSentOnce && isRefusal(code, cause) ? 'not-applied' : 'unknown',
   });
@@ -65,8 +65,12 @@ function notSent(operation: string, cause: unknown, why: string): LockStoreError
   return new LockStoreError(message, { cause: hideCommand(cause), outcome: 'not-applied' });
 }
 
-/** What to do about a server that refuses until its operator acts. */
+/** What to do about a server that refuses. */
 const remedies: ReadonlyMap<string, string> = new Map([
+  ['BUSY', 'another script blocks it: `SCRIPT KILL` ends that'],
+  ['CLUSTERDOWN', 'its cluster has a slot without a primary: repair that, as `redis-cli --cluster check` says'],
+  ['LOADING', 'it still reads its data from the disk: try again when it has'],
+  ['MASTERDOWN', 'it is a replica that has lost its primary: connect the client to the primary'],
   [
     'MISCONF',
     "it can't save to its disk, as its log says: repair that, or allow writes with `stop-writes-on-bgsave-error no`",
@@ -78,12 +82,24 @@ const remedies: ReadonlyMap<string, string> = new Map([
   ['WRONGTYPE', 'other data is at a key of the store: choose another `prefix`'],
 ]);
 
-function messageOf(operation: string, code: string | undefined, cause: unknown): string {
+/** The codes of a server that does not have the whole lock. */
+const elsewhere = new Set(['ASK', 'MOVED', 'TRYAGAIN']);
+
+function messageOf(operation: string, code: string | undefined, cause: unknown, isCluster: boolean): string {
   if (code === undefined) return `The lock store did not reply to ${operation}`;
   if (code === otherFormat) return otherFormatMessage;
   const right = lackingRight(code, (cause as Error).message);
-  const advice = right ? `its user lacks ${right}. Add those that the guide of the store lists` : remedies.get(code);
+  const advice = right
+    ? `its user lacks ${right}. Add those that the guide of the store lists`
+    : remedyOf(code, isCluster);
   return `The lock store replied ${code} to ${operation}${advice === undefined ? '' : `: ${advice}`}`;
+}
+
+function remedyOf(code: string, isCluster: boolean): string | undefined {
+  if (!elsewhere.has(code)) return remedies.get(code);
+  return isCluster
+    ? 'its slot is between two servers: finish that move, as `redis-cli --cluster fix` does'
+    : 'it belongs to a cluster: give the store a client for one, a `Cluster` of ioredis or `createCluster` of node-redis';
 }
 
 /** The right that the user lacks if a server refused a call. Redis 7.0 does not name the command of a script. */
@@ -105,5 +121,5 @@ export function isOtherFormat(driver: RedisDriver, error: unknown): boolean {
 /** Whether a call did nothing because its server does not have the key, or not the whole lock. */
 export function isElsewhere(driver: RedisDriver, error: unknown): boolean {
   if (!(error instanceof LockStoreError) || error.outcome !== 'not-applied') return false;
-  return ['ASK', 'MOVED', 'TRYAGAIN'].includes(driver.codeOf(error.cause) ?? '');
+  return elsewhere.has(driver.codeOf(error.cause) ?? '');
 }

@@ -93,6 +93,15 @@ describe('A server’s reply to a script', () => {
     ["OOM command not allowed when used memory > 'maxmemory'.", '`maxmemory`'],
     ['NOREPLICAS Not enough good replicas to write.', '`min-replicas-to-write`'],
     ['NOAUTH Authentication required.', 'password'],
+    ['BUSY Redis is busy running a script.', '`SCRIPT KILL`'],
+    ['CLUSTERDOWN The cluster is down', '`redis-cli --cluster check`'],
+    ['LOADING Redis is loading the dataset in memory', 'try again when it has'],
+    [
+      'MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to no',
+      'connect the client to the primary',
+    ],
+    // This client knows of no cluster.
+    ['MOVED 3999 127.0.0.1:6381', '`createCluster` of node-redis'],
     ['WRONGTYPE Operation against a key holding the wrong kind of value', '`prefix`'],
   ])('The error for -%s says what to do', async (answer, advice) => {
     fake.answer = `-${answer}`;
