@@ -376,7 +376,15 @@ button:disabled {
   cursor: not-allowed;
 }
 `,
-  'dom.mjs': `// Creates nodes of the page.
+  'dom.mjs': `// Finds, creates and writes nodes of the page.
+
+/**
+ * The element with an id: the page has it.
+ * @param {string} id
+ */
+export function find(id) {
+  return /** @type {HTMLElement} */ (document.getElementById(id));
+}
 
 /**
  * An element whose content is text, never markup.
@@ -400,6 +408,15 @@ export function makeTime(holdId, className = 'time') {
   const node = make('span', className);
   node.dataset.of = holdId;
   return node;
+}
+
+/**
+ * Writes the text of a node. Leaves an equal text alone: what marks a text, or reads it out, begins again at each change.
+ * @param {Node} node
+ * @param {string} text
+ */
+export function write(node, text) {
+  if (node.textContent !== text) node.textContent = text;
 }
 `,
   'feed.mjs': `// The stream of changes. Its connection is opened again whenever it is lost.
@@ -508,14 +525,15 @@ function onlineOr(ms) {
 `,
   'filters.mjs': `// Filters the locks: by words, by category, or only those with waiters.
 
+import { find } from './dom.mjs';
 import { counted } from './format.mjs';
 
 export class Filters {
-  #text = /** @type {HTMLInputElement} */ (document.getElementById('text'));
-  #category = /** @type {HTMLSelectElement} */ (document.getElementById('category'));
-  #contended = /** @type {HTMLInputElement} */ (document.getElementById('contended'));
-  #count = /** @type {HTMLElement} */ (document.getElementById('count'));
-  #empty = /** @type {HTMLElement} */ (document.getElementById('empty'));
+  #text = /** @type {HTMLInputElement} */ (find('text'));
+  #category = /** @type {HTMLSelectElement} */ (find('category'));
+  #contended = /** @type {HTMLInputElement} */ (find('contended'));
+  #count = find('count');
+  #empty = find('empty');
   /** @type {Set<string>} */
   #categories = new Set();
 
@@ -886,7 +904,7 @@ function pair(term, value) {
 `,
   'line.mjs': `// One line of the table. Changes of its lock are written once, its times again and again while it is visible.
 
-import { make } from './dom.mjs';
+import { make, write } from './dom.mjs';
 import { branchPath, counted, duration, shortBranch } from './format.mjs';
 
 /** @typedef {import('../lock-row.ts').LockRow} LockRow */
@@ -974,18 +992,10 @@ export class Line {
     this.#button.focus();
   }
 }
-
-/**
- * Leaves an equal text alone.
- * @param {Node} node
- * @param {string} text
- */
-function write(node, text) {
-  if (node.textContent !== text) node.textContent = text;
-}
 `,
   'main.mjs': `// Puts the page together: the stream fills the table, and a selection there fills the panel.
 
+import { find, write } from './dom.mjs';
 import { follow } from './feed.mjs';
 import { Filters } from './filters.mjs';
 import { duration } from './format.mjs';
@@ -1135,7 +1145,7 @@ class Page {
     if (isFull) notes.push('There are more locks than the board keeps. Some are missing.');
     const notice = find('notice');
     const words = notes.join(' ');
-    if (notice.textContent !== words) notice.textContent = words;
+    write(notice, words);
     notice.hidden = words === '';
   }
 }
@@ -1158,14 +1168,9 @@ function showState(state, retryMs = 0) {
     crowded: \`Too many pages of this board are open, \${again}\`,
   };
   const connection = find('connection');
-  if (connection.textContent !== words[state]) connection.textContent = words[state];
+  write(connection, words[state]);
   connection.dataset.state = state;
   document.body.classList.toggle('old', state !== 'live');
-}
-
-/** @param {string} id */
-function find(id) {
-  return /** @type {HTMLElement} */ (document.getElementById(id));
 }
 
 new Page();
@@ -1408,7 +1413,7 @@ dialog .warning {
 `,
   'panel.mjs': `// One lock in full: all holders, and all waiters in the order of their turns.
 
-import { make, makeTime } from './dom.mjs';
+import { find, make, makeTime } from './dom.mjs';
 import { branchNames, branchPath, counted, duration } from './format.mjs';
 import { holders } from './holders.mjs';
 
@@ -1423,12 +1428,12 @@ const maxWaiters = 200;
 export class Panel {
   /** @type {Lock | undefined} */
   #lock;
-  #root = element('panel');
-  #key = element('panel-key');
-  #category = element('panel-category');
-  #holders = element('holders');
-  #waiters = element('waiters');
-  #waitersTitle = element('waiters-title');
+  #root = find('panel');
+  #key = find('panel-key');
+  #category = find('panel-category');
+  #holders = find('holders');
+  #waiters = find('waiters');
+  #waitersTitle = find('waiters-title');
   /** The shown content without its times: while it is equal, only times are updated. */
   #shown = '';
   /** When the lock was looked at, on the clock of this page. */
@@ -1436,14 +1441,14 @@ export class Panel {
   #looks = 0;
   /** @type {{ node: HTMLElement, since?: number, until?: number }[]} */
   #times = [];
-  #release = /** @type {HTMLButtonElement} */ (element('ask-release'));
+  #release = /** @type {HTMLButtonElement} */ (find('ask-release'));
 
   /**
    * @param {() => void} onClose
    * @param {(lock: Lock) => void} onRelease Called with the lock as it is shown.
    */
   constructor(onClose, onRelease) {
-    element('close-panel').addEventListener('click', onClose);
+    find('close-panel').addEventListener('click', onClose);
     this.#release.addEventListener('click', () => this.#lock && onRelease(this.#lock));
     document.addEventListener('keydown', ({ key }) => {
       if (key === 'Escape' && this.isOpen && !document.querySelector('dialog[open]')) onClose();
@@ -1472,7 +1477,7 @@ export class Panel {
   /** @param {boolean} isAllowed */
   allowRelease(isAllowed) {
     this.#release.hidden = !isAllowed;
-    element('read-only').hidden = isAllowed;
+    find('read-only').hidden = isAllowed;
   }
 
   close() {
@@ -1556,24 +1561,20 @@ function waiter({ holdId, traceId, branch, route, instance, mode, priority, wait
   item.append(who, makeTime(holdId));
   return item;
 }
-
-/** @param {string} id */
-function element(id) {
-  return /** @type {HTMLElement} */ (document.getElementById(id));
-}
 `,
   'release.mjs': `// Breaking a lock: a reason, a confirmation, and the fence that was seen.
 
+import { find, make } from './dom.mjs';
 import { branchPath, duration } from './format.mjs';
 
 /** @typedef {import('../lock-details.ts').LockDetails} Lock */
 
 export class ReleaseDialog {
-  #dialog = /** @type {HTMLDialogElement} */ (document.getElementById('release'));
-  #reason = /** @type {HTMLInputElement} */ (document.getElementById('reason'));
-  #what = /** @type {HTMLElement} */ (document.getElementById('release-what'));
-  #error = /** @type {HTMLElement} */ (document.getElementById('release-error'));
-  #confirm = /** @type {HTMLButtonElement} */ (document.getElementById('confirm-release'));
+  #dialog = /** @type {HTMLDialogElement} */ (find('release'));
+  #reason = /** @type {HTMLInputElement} */ (find('reason'));
+  #what = find('release-what');
+  #error = find('release-error');
+  #confirm = /** @type {HTMLButtonElement} */ (find('confirm-release'));
   /** The lock as the user saw it. @type {Lock | undefined} */
   #lock;
   /** @type {(message: string) => void} */
@@ -1582,8 +1583,8 @@ export class ReleaseDialog {
   /** @param {(message: string) => void} onDone Called once the lock was released. */
   constructor(onDone) {
     this.#onDone = onDone;
-    document.getElementById('cancel-release')?.addEventListener('click', () => this.#dialog.close());
-    document.getElementById('release-form')?.addEventListener('submit', (event) => {
+    find('cancel-release').addEventListener('click', () => this.#dialog.close());
+    find('release-form').addEventListener('submit', (event) => {
       event.preventDefault();
       void this.#send();
     });
@@ -1599,9 +1600,9 @@ export class ReleaseDialog {
     const where = holder.instance === undefined ? '' : \` on \${holder.instance}\`;
     this.#what.replaceChildren(
       'Takes ',
-      code(lock.key),
+      make('code', '', lock.key),
       ' from ',
-      code(branchPath(holder)),
+      make('code', '', branchPath(holder)),
       \`\${others}\${where}, held for \${duration(holder.heldMs)}.\`,
     );
     this.#reason.value = '';
@@ -1642,13 +1643,6 @@ async function release({ id, holds }, reason) {
   if (response.ok) return undefined;
   const { detail } = await response.json();
   return \`\${detail}.\`;
-}
-
-/** @param {string} text */
-function code(text) {
-  const node = document.createElement('code');
-  node.textContent = text;
-  return node;
 }
 `,
   'table.css': `/* The table */

@@ -1,4 +1,12 @@
-// Creates nodes of the page.
+// Finds, creates and writes nodes of the page.
+
+/**
+ * The element with an id: the page has it.
+ * @param {string} id
+ */
+export function find(id) {
+  return /** @type {HTMLElement} */ (document.getElementById(id));
+}
 
 /**
  * An element whose content is text, never markup.
@@ -22,4 +30,13 @@ export function makeTime(holdId, className = 'time') {
   const node = make('span', className);
   node.dataset.of = holdId;
   return node;
+}
+
+/**
+ * Writes the text of a node. Leaves an equal text alone: what marks a text, or reads it out, begins again at each change.
+ * @param {Node} node
+ * @param {string} text
+ */
+export function write(node, text) {
+  if (node.textContent !== text) node.textContent = text;
 }

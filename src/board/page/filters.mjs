@@ -1,13 +1,14 @@
 // Filters the locks: by words, by category, or only those with waiters.
 
+import { find } from './dom.mjs';
 import { counted } from './format.mjs';
 
 export class Filters {
-  #text = /** @type {HTMLInputElement} */ (document.getElementById('text'));
-  #category = /** @type {HTMLSelectElement} */ (document.getElementById('category'));
-  #contended = /** @type {HTMLInputElement} */ (document.getElementById('contended'));
-  #count = /** @type {HTMLElement} */ (document.getElementById('count'));
-  #empty = /** @type {HTMLElement} */ (document.getElementById('empty'));
+  #text = /** @type {HTMLInputElement} */ (find('text'));
+  #category = /** @type {HTMLSelectElement} */ (find('category'));
+  #contended = /** @type {HTMLInputElement} */ (find('contended'));
+  #count = find('count');
+  #empty = find('empty');
   /** @type {Set<string>} */
   #categories = new Set();
 

@@ -1,6 +1,6 @@
 // One line of the table. Changes of its lock are written once, its times again and again while it is visible.
 
-import { make } from './dom.mjs';
+import { make, write } from './dom.mjs';
 import { branchPath, counted, duration, shortBranch } from './format.mjs';
 
 /** @typedef {import('../lock-row.ts').LockRow} LockRow */
@@ -87,13 +87,4 @@ export class Line {
   focus() {
     this.#button.focus();
   }
-}
-
-/**
- * Leaves an equal text alone.
- * @param {Node} node
- * @param {string} text
- */
-function write(node, text) {
-  if (node.textContent !== text) node.textContent = text;
 }

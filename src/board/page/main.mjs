@@ -1,5 +1,6 @@
 // Puts the page together: the stream fills the table, and a selection there fills the panel.
 
+import { find, write } from './dom.mjs';
 import { follow } from './feed.mjs';
 import { Filters } from './filters.mjs';
 import { duration } from './format.mjs';
@@ -149,7 +150,7 @@ class Page {
     if (isFull) notes.push('There are more locks than the board keeps. Some are missing.');
     const notice = find('notice');
     const words = notes.join(' ');
-    if (notice.textContent !== words) notice.textContent = words;
+    write(notice, words);
     notice.hidden = words === '';
   }
 }
@@ -172,14 +173,9 @@ function showState(state, retryMs = 0) {
     crowded: `Too many pages of this board are open, ${again}`,
   };
   const connection = find('connection');
-  if (connection.textContent !== words[state]) connection.textContent = words[state];
+  write(connection, words[state]);
   connection.dataset.state = state;
   document.body.classList.toggle('old', state !== 'live');
-}
-
-/** @param {string} id */
-function find(id) {
-  return /** @type {HTMLElement} */ (document.getElementById(id));
 }
 
 new Page();

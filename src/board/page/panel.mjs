@@ -1,6 +1,6 @@
 // One lock in full: all holders, and all waiters in the order of their turns.
 
-import { make, makeTime } from './dom.mjs';
+import { find, make, makeTime } from './dom.mjs';
 import { branchNames, branchPath, counted, duration } from './format.mjs';
 import { holders } from './holders.mjs';
 
@@ -15,12 +15,12 @@ const maxWaiters = 200;
 export class Panel {
   /** @type {Lock | undefined} */
   #lock;
-  #root = element('panel');
-  #key = element('panel-key');
-  #category = element('panel-category');
-  #holders = element('holders');
-  #waiters = element('waiters');
-  #waitersTitle = element('waiters-title');
+  #root = find('panel');
+  #key = find('panel-key');
+  #category = find('panel-category');
+  #holders = find('holders');
+  #waiters = find('waiters');
+  #waitersTitle = find('waiters-title');
   /** The shown content without its times: while it is equal, only times are updated. */
   #shown = '';
   /** When the lock was looked at, on the clock of this page. */
@@ -28,14 +28,14 @@ export class Panel {
   #looks = 0;
   /** @type {{ node: HTMLElement, since?: number, until?: number }[]} */
   #times = [];
-  #release = /** @type {HTMLButtonElement} */ (element('ask-release'));
+  #release = /** @type {HTMLButtonElement} */ (find('ask-release'));
 
   /**
    * @param {() => void} onClose
    * @param {(lock: Lock) => void} onRelease Called with the lock as it is shown.
    */
   constructor(onClose, onRelease) {
-    element('close-panel').addEventListener('click', onClose);
+    find('close-panel').addEventListener('click', onClose);
     this.#release.addEventListener('click', () => this.#lock && onRelease(this.#lock));
     document.addEventListener('keydown', ({ key }) => {
       if (key === 'Escape' && this.isOpen && !document.querySelector('dialog[open]')) onClose();
@@ -64,7 +64,7 @@ export class Panel {
   /** @param {boolean} isAllowed */
   allowRelease(isAllowed) {
     this.#release.hidden = !isAllowed;
-    element('read-only').hidden = isAllowed;
+    find('read-only').hidden = isAllowed;
   }
 
   close() {
@@ -147,9 +147,4 @@ function waiter({ holdId, traceId, branch, route, instance, mode, priority, wait
   if (note !== '') who.append(make('span', 'remark', note));
   item.append(who, makeTime(holdId));
   return item;
-}
-
-/** @param {string} id */
-function element(id) {
-  return /** @type {HTMLElement} */ (document.getElementById(id));
 }

@@ -1,15 +1,16 @@
 // Breaking a lock: a reason, a confirmation, and the fence that was seen.
 
+import { find, make } from './dom.mjs';
 import { branchPath, duration } from './format.mjs';
 
 /** @typedef {import('../lock-details.ts').LockDetails} Lock */
 
 export class ReleaseDialog {
-  #dialog = /** @type {HTMLDialogElement} */ (document.getElementById('release'));
-  #reason = /** @type {HTMLInputElement} */ (document.getElementById('reason'));
-  #what = /** @type {HTMLElement} */ (document.getElementById('release-what'));
-  #error = /** @type {HTMLElement} */ (document.getElementById('release-error'));
-  #confirm = /** @type {HTMLButtonElement} */ (document.getElementById('confirm-release'));
+  #dialog = /** @type {HTMLDialogElement} */ (find('release'));
+  #reason = /** @type {HTMLInputElement} */ (find('reason'));
+  #what = find('release-what');
+  #error = find('release-error');
+  #confirm = /** @type {HTMLButtonElement} */ (find('confirm-release'));
   /** The lock as the user saw it. @type {Lock | undefined} */
   #lock;
   /** @type {(message: string) => void} */
@@ -18,8 +19,8 @@ export class ReleaseDialog {
   /** @param {(message: string) => void} onDone Called once the lock was released. */
   constructor(onDone) {
     this.#onDone = onDone;
-    document.getElementById('cancel-release')?.addEventListener('click', () => this.#dialog.close());
-    document.getElementById('release-form')?.addEventListener('submit', (event) => {
+    find('cancel-release').addEventListener('click', () => this.#dialog.close());
+    find('release-form').addEventListener('submit', (event) => {
       event.preventDefault();
       void this.#send();
     });
@@ -35,9 +36,9 @@ export class ReleaseDialog {
     const where = holder.instance === undefined ? '' : ` on ${holder.instance}`;
     this.#what.replaceChildren(
       'Takes ',
-      code(lock.key),
+      make('code', '', lock.key),
       ' from ',
-      code(branchPath(holder)),
+      make('code', '', branchPath(holder)),
       `${others}${where}, held for ${duration(holder.heldMs)}.`,
     );
     this.#reason.value = '';
@@ -78,11 +79,4 @@ async function release({ id, holds }, reason) {
   if (response.ok) return undefined;
   const { detail } = await response.json();
   return `${detail}.`;
-}
-
-/** @param {string} text */
-function code(text) {
-  const node = document.createElement('code');
-  node.textContent = text;
-  return node;
 }
