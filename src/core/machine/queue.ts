@@ -1,6 +1,6 @@
 import { ancestorsOf } from '../model/owner.ts';
 import type { HoldRequest } from '../model/store.ts';
-import { type Placed, SortedList } from './sorted-list.ts';
+import { byPlace, type Placed, SortedList } from './sorted-list.ts';
 
 /** A waiter, and since when it waits on the store's clock. */
 export interface MemoryWaiter {
@@ -97,9 +97,7 @@ export class MemoryQueue {
 
   /** The waiters of an owner and of its descendants, in order. */
   within(owner: string): readonly MemoryWaiter[] {
-    const waiters = [...(this.#within.get(owner) ?? [])];
-    waiters.sort((a, b) => a.place - b.place || a.order - b.order);
-    return waiters.map(({ item }) => item);
+    return [...(this.#within.get(owner) ?? [])].sort(byPlace).map(({ item }) => item);
   }
 
   /** Moves a waiter ahead of those with a lower `front`. */

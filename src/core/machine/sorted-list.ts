@@ -80,7 +80,12 @@ function indexIn<T>(chunk: readonly Placed<T>[], placed: Placed<T>): number {
 }
 
 function isBefore(one: Placed<unknown>, other: Placed<unknown>): boolean {
-  return one.place === other.place ? one.order < other.order : one.place < other.place;
+  return byPlace(one, other) < 0;
+}
+
+/** Compares two items of a list for a sort. */
+export function byPlace(one: Placed<unknown>, other: Placed<unknown>): number {
+  return one.place - other.place || one.order - other.order;
 }
 
 /** The first index below `length` from which on a condition is true; `length` if there is none. */
