@@ -85,8 +85,8 @@ export class MemoryStore implements LockStore {
     isReachable: (process: string): boolean => this.#listeners.has(process),
     send: (process: string, message: StoreMessage): void => this.#send(process, message),
     buried: (holdId: string): ReleaseReply['status'] | undefined => this.#tombstones.get(holdId, this.#host.nowMs),
-    bury: (request: HoldRequest, status: ReleaseReply['status'], tombstoneMs: number): void =>
-      this.#bury(request, status, tombstoneMs),
+    bury: ({ holdId }: HoldRequest, status: ReleaseReply['status'], tombstoneMs: number): void =>
+      this.#tombstones.add(holdId, status, this.#host.nowMs + tombstoneMs, this.#host.nowMs),
   } satisfies LockHost;
 
   constructor(options: { clock?: Clock } = {}) {
@@ -197,11 +197,6 @@ export class MemoryStore implements LockStore {
   /** A clock that never steps: the wall clock at the start, and the monotonic time since then. */
   #nowMs(): number {
     return this.#start.wallMs + this.#clock.now().monoMs - this.#start.monoMs;
-  }
-
-  #bury({ holdId }: HoldRequest, status: ReleaseReply['status'], tombstoneMs: number): void {
-    const { nowMs } = this.#host;
-    this.#tombstones.add(holdId, status, nowMs + tombstoneMs, nowMs);
   }
 }
 
