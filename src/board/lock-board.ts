@@ -6,7 +6,6 @@ import { callable, checkOptions, describe, type Rule, type Rules, wholeNumber } 
 import { forceReleaseLock } from '../core/runtime/inspect.ts';
 import { defaultLocks, type Locks, runtimeOf } from '../core/runtime/locks.ts';
 import { checkFactoryCall } from '../http/misuse.ts';
-import { OpenResponse } from '../http/response/open-response.ts';
 import {
   type BoardCall,
   type BoardReply,
@@ -19,6 +18,7 @@ import {
 } from './board-reply.ts';
 import { Feed } from './feed.ts';
 import { lockDetails } from './lock-details.ts';
+import { OpenResponse } from './open-response.ts';
 import { checkNotCrossSite, checkSameOrigin, RequestRefusal, readJson } from './request-checks.ts';
 import type { BoardUser } from './viewer.ts';
 

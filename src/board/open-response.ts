@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
-import { asMicrotask } from '../../core/base/clock.ts';
+import { asMicrotask } from '../core/base/clock.ts';
 
 /**
  * A response that nobody has begun, for code that responds after an `await`. Meanwhile other code may have responded, such as a
