@@ -4,6 +4,7 @@ import { loadPeer, tooOld } from '../core/model/peer.ts';
 import { boolean, callable, checkOptions, objectWith, type Rules } from '../core/model/validate.ts';
 import { LockNames, type NamedLock } from '../metrics/lock-names.ts';
 import { recordLockMetrics } from './lock-metrics.ts';
+import { LockSpans } from './lock-spans.ts';
 import { traceLocks } from './trace-locks.ts';
 
 /** The options of `instrumentLocks`. */
@@ -52,7 +53,8 @@ export function instrumentLocks(locks: Locks, options?: InstrumentLocksOptions):
   if (!('createGauge' in meter)) throw tooOld('@opentelemetry/api', undefined, '1.9', 'reenlock/otel');
   const forget = remember(locks, { tracerProvider, meterProvider });
   const names = new LockNames(lockName);
-  const stopTracing = traceLocks(api, tracerProvider.getTracer('reenlock'), locks, names, keys);
+  const spans = new LockSpans(api, tracerProvider.getTracer('reenlock'), locks, names, keys);
+  const stopTracing = traceLocks(api, locks, spans);
   const stopMetrics = recordLockMetrics(meter, locks, names);
   return function stop() {
     stopTracing();

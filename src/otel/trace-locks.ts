@@ -2,27 +2,19 @@ import { tracingChannel } from 'node:diagnostics_channel';
 import type * as OpenTelemetry from '@opentelemetry/api';
 import { guarded } from '../core/base/safely.ts';
 import type { AcquireMessage, Locks } from '../core/index.ts';
-import type { LockNames } from '../metrics/lock-names.ts';
-import { LockSpans } from './lock-spans.ts';
+import type { LockSpans } from './lock-spans.ts';
 
 /**
  * Creates spans for the acquires and holds of a `Locks`. Returns a function that stops this and ends the open spans. The channel
  * reports acquires in the async context of their callers; events report holds in any context.
  */
-export function traceLocks(
-  api: typeof OpenTelemetry,
-  tracer: OpenTelemetry.Tracer,
-  locks: Locks,
-  names: LockNames,
-  showsKeys: boolean,
-): () => void {
-  const spans = new LockSpans(api, tracer, locks, names, showsKeys);
+export function traceLocks({ context }: typeof OpenTelemetry, locks: Locks, spans: LockSpans): () => void {
   const channel = tracingChannel<unknown, AcquireMessage>('reenlock:acquire');
   const onStart = guarded((message: AcquireMessage) => {
     if (message.locks !== locks) return;
-    const context = spans.startAcquire(message);
+    const inSpan = spans.startAcquire(message);
     const { runStoreCall: runInner = (call) => call() } = message;
-    message.runStoreCall = (call) => api.context.with(context, () => runInner(call));
+    message.runStoreCall = (call) => context.with(inSpan, () => runInner(call));
   });
   const onEnd = guarded((message: AcquireMessage) => {
     if (message.locks === locks) spans.endAcquire(message);
