@@ -49,11 +49,7 @@ export class NodeRedisClusterDriver implements RedisDriver, RedisClusterDriver {
   constructor(client: NodeRedisCluster) {
     const nodes = new ClusterNodes(client);
     this.keyPrefix = String(client._keyPrefix ?? '');
-    this.link = new ClientLink(
-      nodes.events,
-      () => nodes.state,
-      () => nodes.connect(nodes.primaries[0]),
-    );
+    this.link = new ClientLink(nodes.events, () => nodes.state, nodes.connectToAny);
     this.connection = watchConnection(this.link);
     this.#client = client;
     this.#nodes = nodes;

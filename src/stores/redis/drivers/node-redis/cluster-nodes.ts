@@ -1,3 +1,4 @@
+import { outsideRequests, systemClock } from '../../../../core/base/clock.ts';
 import type { NodeRedisClient, ReplyOptions } from './calls.ts';
 import { type Emitter, RelayedEvents } from './relayed-events.ts';
 
@@ -30,11 +31,14 @@ export interface NodeRedisNode {
   readonly client?: NodeRedisClient | undefined;
 }
 
+const lookAgainMs = 500;
+
 /** The servers that a client of node-redis for a cluster knows, and its connections to them. */
 export class ClusterNodes {
   /** Of the client, and of all of its connections. */
   readonly events: RelayedEvents;
   readonly #cluster: NodeRedisCluster;
+  #isLooking = false;
 
   constructor(cluster: NodeRedisCluster) {
     this.#cluster = cluster;
@@ -86,6 +90,29 @@ export class ClusterNodes {
     const node = this.#cluster.nodeByAddress.get(address ?? '');
     // The client also emits this error.
     if (node !== undefined && node.client === undefined) this.#cluster.nodeClient(node).catch(() => undefined);
+  }
+
+  /**
+   * Makes the client connect to one primary, and to the next one as long as none is connected and somebody waits: a primary
+   * may hang, or be replaced meanwhile, and the client itself would not look for another one.
+   */
+  readonly connectToAny = (): void => {
+    if (this.#isLooking) return;
+    this.#isLooking = true;
+    outsideRequests(() => this.#look(0));
+  };
+
+  #look(tries: number): void {
+    const { primaries } = this;
+    this.connect(primaries[tries % primaries.length]);
+    // The timer is unref'd.
+    systemClock.after(lookAgainMs, () => {
+      this.#isLooking = this.state === 'down' && this.events.isListened;
+      if (!this.#isLooking) return;
+      // The client also emits this error. Before it knows a primary, it reads the slots itself.
+      if (primaries.length > 0) this.refresh().catch(() => undefined);
+      this.#look(tries + 1);
+    });
   }
 
   /** Reads the slots again, from a server that is connected if there is one. */
