@@ -88,17 +88,15 @@ export function acquire(
     if (runtime.acquires.isClosed && !isBeneathHold(branch, name.id, requested.reentrant))
       throw new LocksClosedError(name);
   } catch (error) {
-    if (!isForGuard) setCallSite(error, details?.callSite ?? runtime.callSites.take(runtime.clock.now().monoMs));
+    const failed = new Acquisition(branch, name, requested, isForGuard, undefined, details);
+    setCallSite(error, failed.callSite);
     // A mistake in the options is no outcome of an acquire.
-    if (!hasCode(error, 'ERR_LOCK_CONFIG')) {
-      reportFailed(runtime.events, new Acquisition(branch, name, requested, isForGuard), error);
-    }
+    if (!hasCode(error, 'ERR_LOCK_CONFIG')) reportFailed(runtime.events, failed, error);
     throw error;
   }
   // A new hold beneath a grant of the scope: a reader that becomes the writer, or a branch alongside others.
   const settings = entered === undefined ? requested : { ...requested, reentrant: entered.reentrant };
   const acquisition = new Acquisition(branch, name, settings, isForGuard, entered, details);
-  if (!isForGuard) acquisition.callSite = details?.callSite ?? runtime.callSites.take(acquisition.startedAt.monoMs);
   if (acquireChannel.hasSubscribers) return acquireTraced(acquisition, details?.as ?? caller);
   acquisition.begin();
   return acquisition.result.promise;
@@ -131,15 +129,16 @@ class Acquisition implements AcquireTask {
   readonly result: Deferred<ScopedHold> = new Deferred<ScopedHold>(false);
   /** Its message on the tracing channel. */
   message: AcquireMessage | undefined;
-  callSite: CallSite | undefined;
+  /** Where the application made the call: no line of it calls a guard. */
+  readonly callSite: CallSite | undefined;
 
   constructor(
     branch: Branch,
     name: LockName,
     settings: AcquireSettings & AcquireTarget,
     isForGuard: boolean,
-    joined?: Grant,
-    details?: AcquireDetails,
+    joined: Grant | undefined,
+    details: AcquireDetails | undefined,
   ) {
     const { scope } = branch;
     this.work = branch;
@@ -151,6 +150,7 @@ class Acquisition implements AcquireTask {
     this.isProbe = details?.isProbe === true;
     this.request = branch.requestFor(name, settings);
     this.startedAt = scope.runtime.clock.now();
+    this.callSite = isForGuard ? undefined : (details?.callSite ?? scope.runtime.callSites.take(this.startedAt.monoMs));
   }
 
   get key(): string {
