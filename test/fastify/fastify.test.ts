@@ -1,8 +1,10 @@
 import type { AddressInfo } from 'node:net';
+import replyFrom from '@fastify/reply-from';
 import fastify, { type FastifyInstance } from 'fastify';
 import { createLocks, getLock, type Locks, lock, runInTrace } from 'reenlock';
 import * as express from 'reenlock/express';
 import { closeServer, lockBoard, lockOn, sendProblem, traceContext } from 'reenlock/fastify';
+import { createTestLocks } from 'reenlock/testing';
 import { gate } from '../support/gate.ts';
 import { pathOf } from '../support/path-of.ts';
 import { until } from '../support/until.ts';
@@ -142,6 +144,39 @@ describe('Fastify', () => {
     const message =
       'Expected a middleware to be called with `(request, reply, done)`, got a call by Express: import it from `reenlock/express` instead';
     expect(next.mock.calls).toEqual([[expect.objectContaining({ code: 'ERR_LOCK_CONFIG', message })]]);
+  });
+
+  it('[fastify-proxy-01] A guarded proxy whose client disconnects before the upstream has responded keeps the lock for abortGraceMs', async () => {
+    const upstream = fastify();
+    const [asked, response] = [gate(), gate()];
+    upstream.get('/', async () => {
+      asked.open();
+      await response;
+      return 'late';
+    });
+    const kit = createTestLocks({ clock: 'manual' });
+    app.register(traceContext({ locks: kit })).register(replyFrom);
+    const gone = gate();
+    app.addHook('onRequestAbort', (_, done) => {
+      gone.open();
+      done();
+    });
+    const base = await upstream.listen({ port: 0, host: '127.0.0.1' });
+    app.get('/', { preHandler: lockOn('k') }, (_, reply) => reply.from(base));
+    const client = new AbortController();
+    const left = ask('/', { signal: client.signal }).catch((reason: Error) => reason.name);
+    await asked;
+    client.abort();
+    expect(await left).toBe('AbortError');
+    await gone;
+    response.open();
+    // Waits for the upstream's connection: the proxy has got the response by then.
+    await upstream.close();
+    expect((await kit.inspect('k')).holds).toHaveLength(1);
+    const lost = new Promise((resolve) => kit.on('lost', ({ error }) => resolve(error.message)));
+    await kit.clock.advance(30_000);
+    expect(await lost).toContain('abortGraceMs');
+    await kit.end();
   });
 
   describe('A handlerTimeout', () => {
