@@ -21,7 +21,6 @@ export interface Controller {
 /** What a grant is made from. */
 export interface GrantSource {
   readonly clock: Clock;
-  readonly createController: () => Controller;
   readonly name: LockName;
   /** The work that acquired it. */
   readonly work: {
@@ -29,6 +28,8 @@ export interface GrantSource {
     readonly route: string | undefined;
     readonly isShared: boolean;
     onLost(): void;
+    /** A controller for the signal of the grant. */
+    createController(): Controller;
   };
   readonly request: HoldRequest;
   readonly settings: AcquireSettings & AcquireTarget;
@@ -82,7 +83,6 @@ export class Grant implements Listed, EventSource {
   readonly #work: GrantSource['work'];
   readonly #callSite: CallSite | undefined;
   readonly #clock: Clock;
-  readonly #createController: () => Controller;
   readonly #firstLeaseMs: number;
   /** The latest end of the fixed leases that re-entries asked for. */
   #fixedEnd: Deadline | undefined;
@@ -93,10 +93,9 @@ export class Grant implements Listed, EventSource {
   #lostError: LockLostError | undefined;
   #controller: Controller | undefined;
 
-  constructor({ clock, createController, name, work, request, settings, granted, callSite }: GrantSource) {
+  constructor({ clock, name, work, request, settings, granted, callSite }: GrantSource) {
     this.#clock = clock;
     this.#callSite = callSite;
-    this.#createController = createController;
     this.name = name;
     this.key = name.key;
     this.category = name.category;
@@ -183,7 +182,7 @@ export class Grant implements Listed, EventSource {
   /** Made on first use: most holds are never watched. */
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
-      this.#controller = this.#createController();
+      this.#controller = this.#work.createController();
       if (this.#lostError !== undefined) this.#controller.abort(this.#lostError);
     }
     return this.#controller.signal;

@@ -13,7 +13,6 @@ import type { DetachOptions, HoldMode } from '../model/types.ts';
 import { checkOptions, checkValue, milliseconds, promised, type Rule } from '../model/validate.ts';
 import { type Branch, type Scope, scopeHasEnded } from '../scope/scope.ts';
 import type { OwnedHold } from '../scope/scope-holds.ts';
-import { ScopedController } from '../scope/scoped-controller.ts';
 import { assertAlone, detach } from './detach.ts';
 import { inherit } from './inherit.ts';
 
@@ -284,8 +283,7 @@ export function firstHold(branch: Branch, terms: GrantTerms, granted: Granted): 
   const { name, request, settings, callSite } = terms;
   const { scope } = branch;
   const { clock, grants } = scope.runtime;
-  const createController = (): ScopedController => new ScopedController(branch);
-  const grant = new Grant({ clock, createController, name, work: branch, request, settings, granted, callSite });
+  const grant = new Grant({ clock, name, work: branch, request, settings, granted, callSite });
   grant.addHold(settings.leaseMs, settings.renew);
   const first = new ScopedHold(grant, branch, settings);
   scope.holds.add(first);

@@ -5,6 +5,7 @@ import { privateOwner } from '../model/owner.ts';
 import type { HoldRequest } from '../model/store.ts';
 import type { Reentrant } from '../model/types.ts';
 import type { Runtime } from '../runtime/runtime.ts';
+import { ScopedController } from './scoped-controller.ts';
 
 /** How deep branches may be nested, over all services. */
 const maxDepth = 256;
@@ -76,6 +77,11 @@ export class BranchOf<S extends BranchScope> {
   /** Called when a grant that it acquired was lost: other branches no longer wait for that. */
   onLost(): void {
     this.scope.holds.checkWaits();
+  }
+
+  /** A new controller, for a signal whose listeners run in this branch. */
+  createController(): ScopedController {
+    return new ScopedController(this);
   }
 
   /** Whether it is another branch, or is nested in it. */

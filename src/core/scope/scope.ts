@@ -8,7 +8,7 @@ import type { Trace } from '../model/types.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { BranchOf } from './branch.ts';
 import { type OwnedHold, ScopeHolds } from './scope-holds.ts';
-import { ScopedController } from './scoped-controller.ts';
+import type { ScopedController } from './scoped-controller.ts';
 import { warnIfUnnoticed, warnOfLateWork } from './warnings.ts';
 
 /** Where a scope's trace is from, and what it sends to called services if that differs from the options of its `Locks`. */
@@ -139,7 +139,7 @@ export class Scope implements Trace {
 
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
-      this.#controller = new ScopedController(this.root);
+      this.#controller = this.root.createController();
       if (this.#abortReason !== undefined) this.#controller.abort(this.#abortReason);
     }
     return this.#controller.signal;
