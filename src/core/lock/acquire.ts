@@ -187,7 +187,7 @@ class Acquisition implements AcquireTask {
     const obstacle = isReentrant ? branchObstacle(work, name, request.mode, joined, onFree) : undefined;
     if (obstacle === undefined) onFree();
     runtime.acquires.acquire(this, now, obstacle);
-    // If it begins again. Not before: others look again then, and must find it waiting ahead of them. It looks for a cycle itself.
+    // It is still there if it begins again. Not before it waits: the others look again now, and must find it ahead of them.
     if (obstacle !== undefined) holds.removePending(this);
   }
 

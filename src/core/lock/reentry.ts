@@ -29,7 +29,10 @@ export interface Left {
   readonly isFree: boolean;
 }
 
-/** What an ended branch has left to one around a branch, if an acquire that waits in the store must go on in its scope. */
+/**
+ * The grant that keeps an acquire waiting in the store although its branch may enter it: a branch that has ended has left it to
+ * one around this branch. The acquire must go on in its scope.
+ */
 export function leftTo(
   branch: Branch,
   { id, owner, mode, permits }: HoldRequest,

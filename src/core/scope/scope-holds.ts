@@ -75,8 +75,8 @@ function rankOf(grant: Grant, branch: Branch, mode: HoldMode): number {
 }
 
 /**
- * Whether the store refuses an owner as long as it has a grant that a branch has left, and has not granted that owner's acquire
- * before.
+ * Whether the store keeps an owner waiting until a grant is released that an ended branch has left: it is to write, and neither
+ * owner is an ancestor of the other. The acquire of an ancestor may have been granted before.
  */
 function isKeptOut(owner: string, left: Grant | undefined): boolean {
   return left?.isLeftBeside(owner) === true && left.request.mode === 'write' && !isAncestor(owner, left.request.owner);

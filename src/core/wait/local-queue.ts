@@ -42,8 +42,8 @@ export class Waiter implements Positioned {
   }
 
   /**
-   * How long after it asked it gives up if the store has not replied by then: after a wait for a branch at the end of `waitMs`.
-   * Without one, the store's own deadline ends its first call.
+   * How long it waits for its first reply, from when it asked. After a wait for a branch, that is what is left of `waitMs`.
+   * Otherwise only a batch sets a limit; the deadline of the store call ends it anyway.
    */
   get timeLeftMs(): number {
     const { waitMs, startedAt, firstCallTimeoutMs = Number.POSITIVE_INFINITY } = this.task;
