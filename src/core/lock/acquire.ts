@@ -4,18 +4,13 @@ import { Deferred } from '../base/deferred.ts';
 import { type MaybePromise, settle } from '../base/maybe-promise.ts';
 import type { Granted } from '../client/granted.ts';
 import type { Grant } from '../lease/grant.ts';
+import { assertGrantable, assertMode } from '../model/capabilities.ts';
 import { setCallSite } from '../model/errors/at-call.ts';
 import { hasCode } from '../model/errors/by-code.ts';
 import type { HeldBy, LockHolder } from '../model/errors/lock-holder.ts';
 import { LocksClosedError, LockTimeoutError } from '../model/errors/refusals.ts';
 import type { LockName } from '../model/key.ts';
-import {
-  type AcquireSettings,
-  type AcquireTarget,
-  acquireSettings,
-  assertGrantable,
-  assertMode,
-} from '../model/options.ts';
+import { type AcquireSettings, type AcquireTarget, acquireSettings } from '../model/options.ts';
 import { branchOf } from '../model/owner.ts';
 import type { HoldRequest } from '../model/store.ts';
 import type { AcquireOptions } from '../model/types.ts';

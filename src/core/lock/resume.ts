@@ -1,5 +1,6 @@
 import { CallSite } from '../base/call-site.ts';
 import { type Granted, grantedByReply, grantedTooLate } from '../client/granted.ts';
+import { assertGrantable, assertTransferable } from '../model/capabilities.ts';
 import { failAt } from '../model/errors/at-call.ts';
 import { hasCode } from '../model/errors/by-code.ts';
 import { HoldTokenError } from '../model/errors/mistakes.ts';
@@ -7,7 +8,7 @@ import { LocksClosedError } from '../model/errors/refusals.ts';
 import { eventOf } from '../model/events.ts';
 import { type DetachedHold, readToken } from '../model/hold-token.ts';
 import type { LockName } from '../model/key.ts';
-import { acquireRules, acquireSettings, assertGrantable, assertTransferable } from '../model/options.ts';
+import { acquireRules, acquireSettings } from '../model/options.ts';
 import type { HoldRequest } from '../model/store.ts';
 import type { AcquireOptions, Hold } from '../model/types.ts';
 import { checkOptions, type Rules } from '../model/validate.ts';
