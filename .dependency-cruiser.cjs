@@ -62,7 +62,7 @@ const faces = {
   'core/lease': ['grant', 'grant-registry'],
   'core/wait': ['local-queue', 'observer', 'pending-acquires', 'task'],
   'core/deadlock': ['deadlock'],
-  'core/runtime': ['inspect', 'locks', 'runtime'],
+  'core/runtime': ['default-locks', 'inspect', 'locks', 'runtime'],
   'core/lock': ['acquire', 'batch', 'batch-hold', 'hold', 'lock', 'locked'],
   'stores/cas': ['adapter', 'cas-store', 'postgres-cas', 'redis-cas'],
   'stores/mysql': ['mysql-cas', 'pool'],

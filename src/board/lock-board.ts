@@ -3,8 +3,9 @@ import { LockConfigError } from '../core/model/errors/mistakes.ts';
 import { type LockName, readName } from '../core/model/key.ts';
 import { acquireRules } from '../core/model/options.ts';
 import { callable, checkOptions, describe, type Rule, type Rules, wholeNumber } from '../core/model/validate.ts';
+import { defaultLocks } from '../core/runtime/default-locks.ts';
 import { forceReleaseLock } from '../core/runtime/inspect.ts';
-import { defaultLocks, type Locks, runtimeOf } from '../core/runtime/locks.ts';
+import { type Locks, runtimeOf } from '../core/runtime/locks.ts';
 import { checkFactoryCall } from '../http/misuse.ts';
 import {
   type BoardCall,

@@ -5,7 +5,8 @@
 export { MemoryStore } from './memory/memory-store.ts';
 export type { CheckedTrust, LocksOptions, LocksSettings, TraceOptions, Trust } from './model/options.ts';
 export type { SignedTrust, TraceSignatures } from './model/signature.ts';
-export { configureLocks, createLocks, type Locks } from './runtime/locks.ts';
+export { configureLocks } from './runtime/default-locks.ts';
+export { createLocks, type Locks } from './runtime/locks.ts';
 
 // Locking: deep in services, and around their methods.
 

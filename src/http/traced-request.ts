@@ -9,7 +9,8 @@ import { type CheckedTrust, checkTrust, type TraceOptions, traceRules } from '..
 import { signatureHeader } from '../core/model/signature.ts';
 import type { Hold } from '../core/model/types.ts';
 import { boolean, checkOptions, objectWith, text } from '../core/model/validate.ts';
-import { defaultLocks, type Locks, runtimeOf } from '../core/runtime/locks.ts';
+import { defaultLocks } from '../core/runtime/default-locks.ts';
+import { type Locks, runtimeOf } from '../core/runtime/locks.ts';
 import type { Runtime } from '../core/runtime/runtime.ts';
 import { branchIn, currentScope, runInBranch } from '../core/scope/context.ts';
 import { Scope } from '../core/scope/scope.ts';

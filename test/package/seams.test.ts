@@ -8,6 +8,7 @@ import { root } from './packed.ts';
  */
 const seams: readonly (readonly [path: string, reason: string])[] = [
   ['core/runtime/locks.ts', 'a `Locks` on a clock that a test drives'],
+  ['core/runtime/default-locks.ts', 'such a `Locks` as the default of the process'],
   ['core/scope/scope.ts', 'the scope that a request has'],
   ['core/scope/context.ts', 'what runs in that scope'],
   ['core/lock/acquire.ts', 'an acquire by a scope that is named'],

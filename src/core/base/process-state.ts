@@ -12,7 +12,7 @@ interface ProcessState {
   readonly branches: AsyncLocalStorage<object>;
   /** The state of `traceContext` for a request, by the raw request. */
   readonly requests: WeakMap<object, object>;
-  /** The configured `Locks`: runtime/locks.ts. */
+  /** The configured `Locks`: runtime/default-locks.ts. */
   configured: object | undefined;
   /** Each `Locks` that was created and not closed. Emptied by the first `configureLocks`: nothing reads it afterwards. */
   readonly created: Set<object>;

@@ -6,8 +6,9 @@ import { checkedName, checkedNames, type LockKey, type LockName } from '../model
 import { acquireRules, checkAcquireOptions } from '../model/options.ts';
 import type { AcquireOptions, BatchHold, Hold, LockInfo, TryOptions } from '../model/types.ts';
 import { callable, checkValue, type Rule, type Rules } from '../model/validate.ts';
+import { defaultLocks } from '../runtime/default-locks.ts';
 import { forceReleaseLock, inspectLock } from '../runtime/inspect.ts';
-import { defaultLocks, runtimeOf } from '../runtime/locks.ts';
+import { runtimeOf } from '../runtime/locks.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { currentBranch, currentScope } from '../scope/context.ts';
 import type { Branch } from '../scope/scope.ts';

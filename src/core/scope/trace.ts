@@ -3,7 +3,8 @@ import { acquireRules, type CheckedTrust, checkTrust, type Trust, traceRules } f
 import { audienceRule, type SignedTrust, signatureHeader } from '../model/signature.ts';
 import type { Trace } from '../model/types.ts';
 import { callable, checkOptions, checkValue, objectWith, type Rule, text } from '../model/validate.ts';
-import { defaultLocks, type Locks, runtimeOf } from '../runtime/locks.ts';
+import { defaultLocks } from '../runtime/default-locks.ts';
+import { type Locks, runtimeOf } from '../runtime/locks.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { currentBranch, currentScope, runInBranch } from './context.ts';
 import { Scope } from './scope.ts';

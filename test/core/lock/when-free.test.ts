@@ -6,7 +6,7 @@ import {
   LockTimeoutError,
   lock,
 } from '../../../src/core/index.ts';
-import { configure } from '../../../src/core/runtime/locks.ts';
+import { configure } from '../../../src/core/runtime/default-locks.ts';
 import { coreTests, outcomeOf, queued, taken } from '../../support/stores/set-up.ts';
 
 const setUp = coreTests();
