@@ -53,8 +53,8 @@ export async function runHeld<H extends ScopedHold | ScopedBatch, T>(
 }
 
 /**
- * Throws if a routine has only made a generator or an Observable. Its work would begin after the release, which nothing else would
- * show.
+ * Throws if a routine has only made a generator, an Observable or an Effect. Its work would begin after the release, which
+ * nothing else would show.
  */
 function assertDone(value: unknown): void {
   const got = unbegun(value);
@@ -74,7 +74,14 @@ function unbegun(value: unknown): string | undefined {
   // Of RxJS. A subject has `next`, and works without subscribers.
   if (typeof subscribe === 'function' && typeof pipe === 'function' && typeof next !== 'function')
     return 'an Observable, which works only when it is subscribed to: return `lastValueFrom(observable)`';
+  if (isEffect(value)) return 'an Effect, which works only when it is run: return `Effect.runPromise(effect)`';
   return undefined;
+}
+
+/** Of Effect 3 or 4. What has a tag, such as an Exit or an Option, is a result, and so is an error that can be yielded. */
+function isEffect(value: object): boolean {
+  const isOfEffect = '~effect/Effect' in value || 'effect_instruction_i0' in value;
+  return isOfEffect && !('_tag' in value) && !(value instanceof Error);
 }
 
 /** As `releaseKept`, for each hold of a batch. */

@@ -62,6 +62,8 @@ describe('lock.run', () => {
     ['got a generator', () => (async function* rows() {})()],
     ['got an Observable', () => of('charged')],
     ['return `lastValueFrom(observable)`', async () => of('charged').pipe(map(() => 'mapped'))],
+    ['return `Effect.runPromise(effect)`', () => ({ '~effect/Effect': {}, pipe: () => {} })],
+    ['got an Effect', async () => ({ _op: 'Commit', effect_instruction_i0: () => {} })],
   ])(
     'run and runAll reject if their routine returns what would begin its work after the release: %s, %p',
     async (got, routine) => {
@@ -75,9 +77,11 @@ describe('lock.run', () => {
     },
   );
 
-  it('run returns a subject of RxJS, and an object that can only be subscribed to, as its routine does', async () => {
+  it('run returns a subject of RxJS, an object that can only be subscribed to, and a result of Effect, as its routine does', async () => {
     const { job } = setUp();
-    for (const value of [new Subject(), { subscribe: () => {} }])
+    const exit = { '~effect/Effect': {}, _tag: 'Success', value: 'charged' };
+    const failure = Object.assign(new Error('declined'), { '~effect/Effect': {} });
+    for (const value of [new Subject(), { subscribe: () => {} }, exit, failure])
       expect(await job().in(() => lock.run('key', () => value))).toBe(value);
   });
 
