@@ -213,18 +213,9 @@ class ProcessLocks implements Locks {
     };
     const releases = new Releases(access);
     const grants = new GrantRegistry(access, releases);
-    const holders = {
-      onTaken: (holdId: string) => grants.loseById(holdId),
-      onConvoy: (id: string) => grants.renewClaims(id),
-      onSubscribed: () => grants.verify(),
-    };
     const findDeadlocks: Observe = (refuse) => new Deadlocks(access, refuse);
-    const acquires = new PendingAcquires(
-      access,
-      releases,
-      holders,
-      store.capabilities.edges ? findDeadlocks : undefined,
-    );
+    const observe = store.capabilities.edges ? findDeadlocks : undefined;
+    const acquires = new PendingAcquires(access, releases, grants, observe);
     const runtime: Runtime = { ...access, locks: this, callSites: new CallSites(), acquires, grants, releases };
     // Not enumerable: copies and prints of a `Locks` have no process name and no connection.
     Object.defineProperty(this, runtimeSlot, { value: runtime });

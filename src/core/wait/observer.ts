@@ -18,12 +18,12 @@ export type Refuse = (waiter: Waiter, error: Error) => void;
 /** Builds the observer of all waits of one `Locks`. */
 export type Observe = (refuse: Refuse) => WaitObserver;
 
-/** Events for the holds of this process. */
-export interface HolderListener {
+/** The holds of this process, as its waits use them. */
+export interface Holders {
   /** Another call took the key from this hold. */
-  onTaken(holdId: string): void;
+  loseById(holdId: string): void;
   /** Very many waiters get a lock, some at a time. This process asks for the next ones when the promise resolves. */
-  onConvoy(id: string): Promise<void> | undefined;
-  /** From now on `onTaken` is called. Keys may have been taken before. */
-  onSubscribed(): void;
+  renewClaims(id: string): Promise<void> | undefined;
+  /** From now on messages name what is taken. Keys may have been taken before. */
+  verify(): void;
 }

@@ -15,7 +15,7 @@ import { eventOf } from '../model/events.ts';
 import type { AcquireReply, StoreMessage } from '../model/store.ts';
 import { type NotFree, Waiter, WaitQueues } from './local-queue.ts';
 import { LocalWaits } from './local-waits.ts';
-import type { HolderListener, Observe, WaitObserver } from './observer.ts';
+import type { Holders, Observe, WaitObserver } from './observer.ts';
 import { Offers } from './offers.ts';
 import { type PollListener, Polls } from './polls.ts';
 import { notSent, refusal, retryAfterRefusal, timeoutOf, tooManyWaiters } from './refusals.ts';
@@ -28,7 +28,7 @@ import type { AcquireTask, Obstacle } from './task.ts';
 export class PendingAcquires {
   readonly #access: StoreAccess;
   readonly #releases: Releases;
-  readonly #holders: HolderListener;
+  readonly #holders: Holders;
   readonly #polls: Polls;
   readonly #observer: WaitObserver | undefined;
   readonly #subscription: Subscription;
@@ -46,14 +46,14 @@ export class PendingAcquires {
   readonly #onDue = (waiter: Waiter): void => inBackground(this.#timeOut(waiter));
   isClosed = false;
 
-  constructor(access: StoreAccess, releases: Releases, holders: HolderListener, observe?: Observe) {
+  constructor(access: StoreAccess, releases: Releases, holders: Holders, observe?: Observe) {
     const { clock, client } = access;
     this.#access = access;
     this.#releases = releases;
     this.#holders = holders;
     this.#localWaits = new LocalWaits(access, this.inFlight, () => this.#isFull);
     const onMessage = (message: StoreMessage): void => this.#onMessage(message);
-    this.#subscription = new Subscription(access, onMessage, () => holders.onSubscribed());
+    this.#subscription = new Subscription(access, onMessage, () => holders.verify());
     const listener: PollListener = {
       onGranted: (waiter, granted) => this.#grant(waiter, granted),
       onFailed: (waiter, error) => this.#fail(waiter, error),
@@ -125,7 +125,7 @@ export class PendingAcquires {
 
   #onMessage(message: StoreMessage): void {
     if (message.kind === 'granted') inBackground(this.#offers.offer(message.grant));
-    else if (message.kind === 'lost') this.#holders.onTaken(message.holdId);
+    else if (message.kind === 'lost') this.#holders.loseById(message.holdId);
     else if (message.kind === 'next') inBackground(this.#askFor(message.holdId));
     else if (message.kind === 'resubscribed') {
       this.#subscription.onResubscribed();
@@ -139,7 +139,7 @@ export class PendingAcquires {
     await this.#limiter.slot();
     const waiter = this.#waiters.get(holdId);
     if (waiter?.queue === undefined) return;
-    await this.#holders.onConvoy(waiter.task.request.id);
+    await this.#holders.renewClaims(waiter.task.request.id);
     if (this.#waiters.has(holdId)) await this.#polls.ask(waiter.queue, waiter);
   }
 
