@@ -8,9 +8,9 @@ import { LockConfigError } from '../core/model/errors/mistakes.ts';
 import { type CheckedTrust, checkTrust, type TraceOptions, traceRules } from '../core/model/options.ts';
 import { signatureHeader } from '../core/model/signature.ts';
 import type { Hold } from '../core/model/types.ts';
-import { boolean, checkOptions, objectWith, text } from '../core/model/validate.ts';
+import { boolean, checkOptions, text } from '../core/model/validate.ts';
 import { defaultLocks } from '../core/runtime/default-locks.ts';
-import { type Locks, runtimeOf } from '../core/runtime/locks.ts';
+import { type Locks, locksRule, runtimeOf } from '../core/runtime/locks.ts';
 import type { Runtime } from '../core/runtime/runtime.ts';
 import { branchIn, currentScope, runInBranch } from '../core/scope/context.ts';
 import { Scope } from '../core/scope/scope.ts';
@@ -124,7 +124,7 @@ export class TracedRequest implements ResponseEvents {
 
 const rules = {
   ...traceRules,
-  locks: objectWith('a `Locks`', 'on', 'close'),
+  locks: locksRule,
   holdName: text(/^[A-Za-z_$][\w$]{0,63}$/, 'the name of a property'),
   serverTiming: boolean,
 };

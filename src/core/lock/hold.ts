@@ -17,7 +17,7 @@ import { assertAlone, detach } from './detach.ts';
 import { inherit } from './inherit.ts';
 
 const duration = milliseconds();
-const detachRules = { leaseMs: milliseconds() };
+const detachRules = { leaseMs: duration };
 
 /** Any number will do, since it only asks. */
 const remaining: Rule = {

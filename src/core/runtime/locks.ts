@@ -19,7 +19,7 @@ import { type LocksOptions, type LocksSettings, resolveLocksOptions } from '../m
 import { processName } from '../model/process-name.ts';
 import type { LockStore } from '../model/store.ts';
 import type { ForceReleaseOptions, InspectOptions, ListOptions, LockInfo, LockPage } from '../model/types.ts';
-import { checkOptions, describe, millisecondsOrZero } from '../model/validate.ts';
+import { checkOptions, describe, millisecondsOrZero, objectWith, type Rule } from '../model/validate.ts';
 import type { Observe } from '../wait/observer.ts';
 import { PendingAcquires } from '../wait/pending-acquires.ts';
 import { forceReleaseLock, forceReleaseRules, inspectLock, inspectRules, listLocks } from './inspect.ts';
@@ -173,6 +173,9 @@ export function buildLocks(options: LocksOptions | undefined, clock: Clock): Loc
   if (configured === undefined) created.add(locks);
   return locks;
 }
+
+/** The rule for an option that takes a `Locks`. Whether it is one, `runtimeOf` finds out. */
+export const locksRule: Rule = objectWith('a `Locks`', 'on', 'close');
 
 /** The inside of a `Locks`. Throws `LockConfigError` for anything else. */
 export function runtimeOf(locks: Locks): Runtime {

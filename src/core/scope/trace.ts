@@ -2,9 +2,9 @@ import { LockAbortedError } from '../model/errors/refusals.ts';
 import { acquireRules, type CheckedTrust, checkTrust, type Trust, traceRules } from '../model/options.ts';
 import { audienceRule, type SignedTrust, signatureHeader } from '../model/signature.ts';
 import type { Trace } from '../model/types.ts';
-import { callable, checkOptions, checkValue, objectWith, type Rule, text } from '../model/validate.ts';
+import { callable, checkOptions, checkValue, type Rule, text } from '../model/validate.ts';
 import { defaultLocks } from '../runtime/default-locks.ts';
-import { type Locks, runtimeOf } from '../runtime/locks.ts';
+import { type Locks, locksRule, runtimeOf } from '../runtime/locks.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { currentBranch, currentScope, runInBranch } from './context.ts';
 import { Scope } from './scope.ts';
@@ -55,7 +55,7 @@ const request: Rule = {
 
 const rules = {
   traceId: text(traceIdPattern, '1 to 128 letters, digits, dots, underscores or hyphens'),
-  locks: objectWith('a `Locks`', 'on', 'close'),
+  locks: locksRule,
   signal: acquireRules.signal,
   request,
   trust: traceRules.trust as Rule,
