@@ -1,9 +1,10 @@
 import { outsideRequests, systemClock } from '../../../../core/base/clock.ts';
+import { guarded } from '../../../../core/base/safely.ts';
 import type { NodeRedisClient, ReplyOptions } from './calls.ts';
 import { type Emitter, RelayedEvents } from './relayed-events.ts';
 
 /** The used part of a node-redis client for a cluster. */
-export interface NodeRedisCluster extends Emitter<'connect' | 'error' | 'node-ready' | 'node-error'> {
+export interface NodeRedisCluster extends Emitter<'connect' | 'error' | 'node-ready' | 'node-connect' | 'node-error'> {
   readonly isOpen: boolean;
   /** Undefined in a version that can be used as soon as it is open. */
   readonly isReady?: boolean;
@@ -16,6 +17,7 @@ export interface NodeRedisCluster extends Emitter<'connect' | 'error' | 'node-re
   /** Makes the client read the slots again. It has no documented way to do so before a server redirects a call. */
   readonly _slots: { rediscover(startWith: NodeRedisClient | undefined): Promise<void> };
   nodeClient(node: NodeRedisNode): Promise<unknown>;
+  destroy(): void;
   sendCommand(
     firstKey: string | undefined,
     isReadonly: boolean,
@@ -39,6 +41,7 @@ export class ClusterNodes {
   readonly events: RelayedEvents;
   readonly #cluster: NodeRedisCluster;
   #isLooking = false;
+  #refreshing: Promise<void> | undefined;
 
   constructor(cluster: NodeRedisCluster) {
     this.#cluster = cluster;
@@ -89,7 +92,8 @@ export class ClusterNodes {
   connect(address: string | undefined): void {
     const node = this.#cluster.nodeByAddress.get(address ?? '');
     // The client also emits this error.
-    if (node !== undefined && node.client === undefined) this.#cluster.nodeClient(node).catch(() => undefined);
+    if (this.#cluster.isOpen && node !== undefined && node.client === undefined)
+      this.#cluster.nodeClient(node).catch(() => undefined);
   }
 
   /**
@@ -117,7 +121,24 @@ export class ClusterNodes {
 
   /** Reads the slots again, from a server that is connected if there is one. */
   refresh(): Promise<void> {
+    this.#refreshing ??= this.#readSlots().finally(() => {
+      this.#refreshing = undefined;
+    });
+    return this.#refreshing;
+  }
+
+  /** A client that is closed meanwhile would connect to all servers again, and nobody would close it a second time. */
+  async #readSlots(): Promise<void> {
+    const cluster = this.#cluster;
     const [connected] = this.connections;
-    return this.#cluster._slots.rediscover(connected ?? this.#cluster.masters[0]?.client);
+    const closeAgain = guarded(() => {
+      if (!cluster.isOpen) cluster.destroy();
+    });
+    for (const event of ['node-connect', 'node-error'] as const) cluster.on(event, closeAgain);
+    try {
+      await cluster._slots.rediscover(connected ?? cluster.masters[0]?.client);
+    } finally {
+      for (const event of ['node-connect', 'node-error'] as const) cluster.off(event, closeAgain);
+    }
   }
 }

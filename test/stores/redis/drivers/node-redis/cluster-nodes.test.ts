@@ -7,6 +7,22 @@ import { StoreStage } from '../../../../../src/testing/contract/stage.ts';
 import { startRedisCluster } from '../../../../support/redis/cluster.ts';
 import type { RedisServer } from '../../../../support/redis/server.ts';
 
+it('A client of node-redis that is closed while a store reads the slots has no connection after that', async () => {
+  const cluster = await startRedisCluster();
+  const client = createCluster({ rootNodes: cluster.nodes.map((socket) => ({ socket })) });
+  client.on('error', () => {}); // The end of the connection on which the slots are read.
+  try {
+    await client.connect();
+    const read = new NodeRedisClusterDriver(client as unknown as NodeRedisCluster).refresh();
+    client.destroy();
+    await read.catch(() => {}); // Of a client that was closed.
+    const open = client.masters.filter((node) => node.client?.isOpen).map(({ address }) => address);
+    expect(open).toEqual([]);
+  } finally {
+    await cluster.stop();
+  }
+}, 60_000);
+
 describe('A client of node-redis that connects to the primaries of a cluster on demand', () => {
   it('A call finds another primary if the first one hangs', async () => {
     const cluster = await startRedisCluster();
