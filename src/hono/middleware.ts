@@ -48,7 +48,7 @@ export interface GuardOptions<C extends Context = Context> extends CommonGuardOp
 export function traceContext(options?: TraceContextOptions): MiddlewareHandler {
   const trace = awaitedContext(options);
   return function traceContext(c, next) {
-    const exchange = exchangeOf(c, next);
+    const exchange = isHandshake(c) ? (fetchExchangeOf(c) as FetchExchange) : exchangeOf(c, next);
     if (exchange instanceof FetchExchange)
       return trace(
         exchange.req,
@@ -122,7 +122,7 @@ interface Exchange {
   readonly res: ServerResponse;
 }
 
-/** Those of a context, on any server. Throws `LockConfigError` if there are none, as for a WebSocket, or if Hono 3 calls. */
+/** Those of a context, on any server. Throws `LockConfigError` if there are none, as in a handshake, or if Hono 3 calls. */
 function exchangeOf(c: Context, next: Next): Exchange | FetchExchange {
   const { incoming, outgoing } = envOf(c);
   const fetched = incoming === undefined && outgoing === undefined ? fetchExchangeOf(c) : undefined;
@@ -136,6 +136,12 @@ export function nodeOf(c: Context, next: Next): Exchange {
   const { incoming, outgoing } = envOf(c);
   checkContext(c, next, outgoing);
   return { req: incoming as IncomingMessage, res: outgoing as ServerResponse };
+}
+
+/** Whether the request is to become a WebSocket of `@hono/node-server`: Node's response comes with others alone. */
+function isHandshake(c: Context | undefined): boolean {
+  const { incoming, outgoing } = envOf(c);
+  return incoming !== undefined && outgoing === undefined;
 }
 
 /** What `@hono/node-server` puts there. */

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer, IncomingMessage, type Server } from 'node:http';
+import { type AddressInfo, Socket } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
 import { Hono } from 'hono';
 import { stream } from 'hono/streaming';
@@ -55,13 +55,24 @@ describe('Hono', () => {
     expect(() => Reflect.apply(sendProblem, undefined, [error, context])).toThrow(error);
   });
 
-  it('The handshake of a WebSocket, which has a request alone, fails with an error that names what to do', async () => {
+  it('The handshake of a WebSocket, which has no response of Node, has its trace and its locks, and a guard refuses it', async () => {
     const errors: Error[] = [];
     app.onError((error, c) => {
       errors.push(error);
       return c.text('failed', 500);
     });
-    expect((await app.request('/', {}, { incoming: {} })).status).toBe(500);
+    app.get('/socket', async (c) => {
+      await lock.acquire('k');
+      return c.text(String(await isHeld()));
+    });
+    app.get('/guarded', lockOn('k'), (c) => c.text('in'));
+    // As @hono/node-server and @hono/node-ws call the application.
+    const handshake = async (path: string) =>
+      app.request(path, {}, { incoming: new IncomingMessage(new Socket()), outgoing: undefined });
+    const response = await handshake('/socket');
+    expect([await response.text(), response.headers.get('x-trace-id')]).toEqual(['true', expect.any(String)]);
+    expect(await isHeld()).toBe(false);
+    expect((await handshake('/guarded')).status).toBe(500);
     expect(errors.map(({ message }) => message)).toEqual([
       expect.stringContaining('for a WebSocket, lock in `runInTrace`'),
     ]);
