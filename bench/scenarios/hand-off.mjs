@@ -28,7 +28,7 @@ export const handOff = {
   ],
   columns: { p50Us: 'p50 µs', ...meterColumns('hand-off') },
   reference: { name: 'bare publish', columns: ['p50Us'] },
-  rounds: 36,
+  rounds: 48,
   size: { handOffs: 24, limitMs: 250 },
   quick: { rounds: 9 },
 

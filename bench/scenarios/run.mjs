@@ -27,7 +27,7 @@ function scenario({ name, title, place, durationMs, columns }) {
     contenders: [place, withRun],
     columns: { perSecond: 'cycles/s', ...columns },
     reference: { name: place, columns: ['perSecond', 'clientUs'] },
-    rounds: 20,
+    rounds: 24,
     size: { durationMs },
     quick: { rounds: 4 },
     async open(names, context) {

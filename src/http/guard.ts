@@ -246,12 +246,15 @@ function enterWithoutLock({ runtime, traceId }: Scope, names: readonly LockName[
 }
 
 /**
- * The error that a guard fails with. Creates one if the application's function rejected without a reason, as `reject()` does:
+ * The error that a middleware fails with. Creates one if the application's function rejected without a reason, as `reject()` does:
  * otherwise Express would go on without the lock (as for its own words 'route' and 'router'), and Koa would not respond.
  */
 export function failureOf(reason: unknown): unknown {
   if (reason && reason !== 'route' && reason !== 'router') return reason;
-  return new Error('A function that was passed to `lockOn` failed without an error', { cause: reason });
+  return new Error(
+    'A function that was passed to `lockOn`, `traceContext` or `lockBoard` failed without an error: let it fail with an `Error`',
+    { cause: reason },
+  );
 }
 
 function setStatus(error: LockError, status: number): void {
