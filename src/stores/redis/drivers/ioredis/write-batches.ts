@@ -1,5 +1,8 @@
 import type { Redis } from 'ioredis';
 import { afterRound } from '../../../../core/base/clock.ts';
+import { guarded } from '../../../../core/base/safely.ts';
+
+type Stream = Redis['stream'];
 
 /** How many calls go into one write: the server works on the first calls while the next ones are made. */
 const callsPerWrite = 16;
@@ -12,7 +15,7 @@ const callsPerWrite = 16;
 export class WriteBatcher {
   readonly #client: Redis;
   /** The stream of the current round; undefined between rounds. */
-  #stream: Redis['stream'] | undefined;
+  #stream: Stream | undefined;
   #calls = 0;
 
   constructor(client: Redis) {
@@ -28,7 +31,7 @@ export class WriteBatcher {
     this.#calls += 1;
     const stream = this.#stream;
     if (stream === undefined) this.#beginRound();
-    else if (this.#calls === 2) stream.cork();
+    else if (this.#calls === 2) corkedStreams.cork(stream);
     else if (this.#calls % callsPerWrite === 0) {
       stream.uncork();
       stream.cork();
@@ -42,7 +45,30 @@ export class WriteBatcher {
     this.#calls = 1;
     afterRound(() => {
       this.#stream = undefined;
-      if (this.#calls > 1) stream.uncork();
+      if (this.#calls > 1) corkedStreams.uncork(stream);
     });
   }
 }
+
+/** The streams that are corked. If the process exits, they are uncorked before: a release that nobody awaits must be sent. */
+class CorkedStreams {
+  readonly #streams = new Set<Stream>();
+  /** One listener for all clients: Node warns of many. */
+  readonly #onExit = guarded(() => {
+    for (const stream of this.#streams) stream.uncork();
+  });
+
+  cork(stream: Stream): void {
+    if (this.#streams.size === 0) process.on('exit', this.#onExit);
+    this.#streams.add(stream);
+    stream.cork();
+  }
+
+  uncork(stream: Stream): void {
+    this.#streams.delete(stream);
+    if (this.#streams.size === 0) process.off('exit', this.#onExit);
+    stream.uncork();
+  }
+}
+
+const corkedStreams = new CorkedStreams();

@@ -1,8 +1,11 @@
+import { join } from 'node:path';
 import type { Redis } from 'ioredis';
 import type { LockStore } from '../../../../../src/core/model/store.ts';
 import { RedisStore } from '../../../../../src/stores/redis/redis-store.ts';
+import { runScript } from '../../../../support/processes/processes.ts';
 import { useCluster } from '../../../../support/redis/cluster-stage.ts';
 import { useRedis } from '../../../../support/redis/redis-stage.ts';
+import { until } from '../../../../support/until.ts';
 
 /** Each write to the server, as the scripts' hold ids that it has. */
 type Writes = string[][];
@@ -59,6 +62,13 @@ describe('The calls of one round', () => {
     await endOfRound();
     expect(writes.map(({ length }) => length)).toEqual([1, 14, 16, 5]);
     await Promise.all(answers);
+  });
+
+  it('All holds of a job are released if the process exits at its end', async () => {
+    const result = await runScript(join(__dirname, 'exit-client.ts'), { args: [String(stage.server.port)] });
+    expect(result).toEqual({ code: 0, stdout: '', stderr: '' });
+    const store = new RedisStore({ client });
+    for (const id of ['a', 'b', 'c']) await until(async () => (await store.inspect(id)).holds.length === 0);
   });
 
   it("Calls do not wait for what an application's test has put in the place of setImmediate", async () => {
