@@ -7,6 +7,9 @@ type Stream = Redis['stream'];
 /** How many calls go into one write: the server works on the first calls while the next ones are made. */
 const callsPerWrite = 16;
 
+/** With so many calls unanswered, the server has work until the end of the round. */
+const callsOfBusyServer = 8;
+
 /**
  * Decides when the calls on the connection of an ioredis client are written to its socket. It corks the stream meanwhile, which
  * is Node's own means for this and costs half as much as a pipeline. Everything else that is sent on the connection in that time
@@ -17,21 +20,22 @@ export class WriteBatcher {
   /** The stream of the current round; undefined between rounds. */
   #stream: Stream | undefined;
   #calls = 0;
+  #isCorked = false;
 
   constructor(client: Redis) {
     this.#client = client;
   }
 
   /**
-   * Call it before each call. The first call of a round is written at once: it is often the only one, or one that others wait
-   * for. The others are written together, sixteen at a time, the rest at the end of the round. Before the first connection there
-   * is no stream, and nothing is held back.
+   * Call it before each call. The first call of a round is written at once, unless the server is busy: it is often the only one,
+   * or one that others wait for. The others are written together, sixteen at a time, the rest at the end of the round. Before the
+   * first connection there is no stream, and nothing is held back.
    */
   beforeCall(): void {
     this.#calls += 1;
     const stream = this.#stream;
     if (stream === undefined) this.#beginRound();
-    else if (this.#calls === 2) corkedStreams.cork(stream);
+    else if (!this.#isCorked) this.#cork(stream);
     else if (this.#calls % callsPerWrite === 0) {
       stream.uncork();
       stream.cork();
@@ -39,14 +43,21 @@ export class WriteBatcher {
   }
 
   #beginRound(): void {
-    const { stream } = this.#client;
+    const { stream, commandQueue } = this.#client;
     if (stream === undefined) return;
     this.#stream = stream;
     this.#calls = 1;
+    if (commandQueue.length >= callsOfBusyServer) this.#cork(stream);
     afterRound(() => {
       this.#stream = undefined;
-      if (this.#calls > 1) corkedStreams.uncork(stream);
+      if (this.#isCorked) corkedStreams.uncork(stream);
+      this.#isCorked = false;
     });
+  }
+
+  #cork(stream: Stream): void {
+    this.#isCorked = true;
+    corkedStreams.cork(stream);
   }
 }
 

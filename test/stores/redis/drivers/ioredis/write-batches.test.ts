@@ -64,6 +64,22 @@ describe('The calls of one round', () => {
     await Promise.all(answers);
   });
 
+  it('While the server has eight calls to answer, all calls of a round are written together', async () => {
+    stage.server.pause();
+    const answers = Array.from({ length: 7 }, (_, index) => asks.acquire(String(index)));
+    await endOfRound();
+    writes.length = 0;
+    answers.push(asks.acquire('a'));
+    expect(writes).toEqual([['a']]);
+    await endOfRound();
+    answers.push(...['b', 'c'].map((name) => asks.acquire(name)));
+    expect(writes).toEqual([['a']]);
+    await endOfRound();
+    expect(writes).toEqual([['a'], ['b', 'c']]);
+    stage.server.resume();
+    await Promise.all(answers);
+  });
+
   it('All holds of a job are released if the process exits at its end', async () => {
     const result = await runScript(join(__dirname, 'exit-client.ts'), { args: [String(stage.server.port)] });
     expect(result).toEqual({ code: 0, stdout: '', stderr: '' });
