@@ -43,13 +43,10 @@ class ScriptCall {
     return this.#slot;
   }
 
+  /** All arguments are ASCII as a rule. One look at the whole text costs less than one at each of them. */
   toWritable(): string {
-    let text = `*${this.#command.length}\r\n`;
-    for (const argument of this.#command) {
-      const word = String(argument);
-      text += `$${Buffer.byteLength(word)}\r\n${word}\r\n`;
-    }
-    return text;
+    const text = encode(this.#command, (word) => word.length);
+    return Buffer.byteLength(text) === text.length ? text : encode(this.#command, Buffer.byteLength);
   }
 
   /** Called by the client with a parser of the reply. Ignored: this class reads every reply of a script. */
@@ -58,6 +55,26 @@ class ScriptCall {
   /** Called by the client with its `commandTimeout`. Ignored: calls of a store have their own deadlines. */
   setTimeout(): void {}
 }
+
+function encode(command: RedisCommand, bytesOf: (word: string) => number): string {
+  let text = `*${command.length}`;
+  for (const argument of command) {
+    const word = String(argument);
+    text += headOf(bytesOf(word)) + word;
+  }
+  return `${text}\r\n`;
+}
+
+/** What is between two arguments, with the length of the second one: made once, since most of an encoding is to make such texts. */
+function headOf(bytes: number): string {
+  return heads[bytes] ?? newHead(bytes);
+}
+
+function newHead(bytes: number): string {
+  return `\r\n$${bytes}\r\n`;
+}
+
+const heads: readonly string[] = Array.from({ length: 100 }, (_, bytes) => newHead(bytes));
 
 /** `evalsha <digest> <number of keys> <keys and arguments>` with the prefix before each key. */
 function withPrefix([name, sha1, keyCount, ...rest]: RedisCommand, keyPrefix: string): RedisCommand {
