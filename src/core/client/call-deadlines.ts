@@ -1,6 +1,6 @@
 import { Alarm } from '../base/alarm.ts';
 import { asMicrotask, type Clock, type Instant, type Timer } from '../base/clock.ts';
-import { guarded } from '../base/safely.ts';
+import { safely } from '../base/safely.ts';
 import { type Listed, SwapList } from '../base/swap-list.ts';
 import { hasCode } from '../model/errors/by-code.ts';
 import { LockStoreError } from '../model/errors/failures.ts';
@@ -58,13 +58,15 @@ export class CallDeadlines {
     if (this.#pending.size === 1) this.#alarm.setAwaited(true);
     // A store of the application may return a foreign promise, which may call back from inside its own code, or twice.
     Promise.resolve(reply).then(
-      guarded((value: T) => {
-        this.#settle(pending);
-        onReply(value);
-      }),
-      guarded((error: unknown) => {
-        if (this.#settle(pending)) onError(asStoreError(operation, error));
-      }),
+      (value) =>
+        safely(() => {
+          this.#settle(pending);
+          onReply(value);
+        }),
+      (error: unknown) =>
+        safely(() => {
+          if (this.#settle(pending)) onError(asStoreError(operation, error));
+        }),
     );
   }
 

@@ -35,7 +35,7 @@ export function branchObstacle(
         onEnd(error);
       };
       // When one of these scopes lets it pass, another one may not.
-      for (const around of atEachScope(branch)) {
+      for (let around: Branch | undefined = branch; around !== undefined; around = around.scope.root.parent) {
         leaves.push(around.scope.holds.wait({ id, branch: around, from: branch, mode, check }));
       }
     },
@@ -48,22 +48,21 @@ export function branchObstacle(
 
 /** Whether another branch keeps a branch from the lock, in its own scope or in one of this process around it. */
 export function isBlocked(branch: Branch, id: string, mode: HoldMode): boolean {
-  return atEachScope(branch).some((around) => around.scope.holds.entry(id, around, mode, branch).blocker !== undefined);
-}
-
-/** The branch itself, and in each scope of this process around its own the branch that it is nested in. */
-function atEachScope(branch: Branch): readonly Branch[] {
-  const branches: Branch[] = [];
-  for (let around: Branch | undefined = branch; around !== undefined; around = around.scope.root.parent) {
-    branches.push(around);
-  }
-  return branches;
+  return isAtAnyScope(branch, (around) => around.scope.holds.entry(id, around, mode, branch).blocker !== undefined);
 }
 
 /** The error if a branch waits for itself, or would: a branch that has the key waits for it, directly or through others. */
 export function cycleError(branch: Branch, { id, key, category }: LockName, mode: HoldMode): DeadlockError | undefined {
   const isCycle = (around: Branch): boolean => around.scope.holds.isCycle({ id, branch: around, mode }, branch);
-  if (!atEachScope(branch).some(isCycle)) return undefined;
+  if (!isAtAnyScope(branch, isCycle)) return undefined;
   const cycle = [{ traceId: branch.traceId, key }];
   return new DeadlockError({ key, category, cycle }, 'Branches of this request wait for each other');
+}
+
+/** Asks about the branch itself, and in each scope of this process around its own about the branch that it is nested in. */
+function isAtAnyScope(branch: Branch, test: (around: Branch) => boolean): boolean {
+  for (let around: Branch | undefined = branch; around !== undefined; around = around.scope.root.parent) {
+    if (test(around)) return true;
+  }
+  return false;
 }
