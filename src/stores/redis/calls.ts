@@ -66,7 +66,7 @@ export class RedisCalls implements HoldCalls {
     const { leaseMs, queue, maxWaiters, livenessMs, minFence, newest } = terms;
     const rest = `${queue ? 1 : 0} ${claimMs} ${priority} ${maxWaiters} ${livenessMs} ${channels}`;
     const keys = keysOf(prefix, request.id);
-    const args: Item[] = [...keys, process, owner, holdId, modeOf(request), leaseMs, recordTtlMs, rest];
+    const args: Item[] = [process, owner, holdId, modeOf(request), leaseMs, recordTtlMs, rest];
     if (minFence !== undefined || newest !== undefined) args.push(minFence ?? 0);
     if (newest !== undefined) args.push(newest.holdId);
     const onReply = history.acquireSent(request);
@@ -77,13 +77,13 @@ export class RedisCalls implements HoldCalls {
       if (result.status === 'queued') shardedSubscriptions?.listen(keys[0], process, 2 * livenessMs);
       return Object.assign(result, { mayArriveLater });
     };
-    return this.#scripts.run(acquire, args, read, keys.length, onReply);
+    return this.#scripts.run(acquire, keys, args, read, onReply);
   }
 
   renew(request: HoldRequest, { leaseMs, fence }: RenewTerms): Promise<RenewReply> {
     const { prefix, recordTtlMs } = this.#settings;
     const keys = keysOf(prefix, request.id).slice(0, 3);
-    return this.#scripts.run(renew, [...keys, request.holdId, leaseMs, fence, recordTtlMs], readRenew, keys.length);
+    return this.#scripts.run(renew, keys, [request.holdId, leaseMs, fence, recordTtlMs], readRenew);
   }
 
   release(request: HoldRequest, terms: ReleaseTerms): Promise<ReleaseReply> {
@@ -91,12 +91,8 @@ export class RedisCalls implements HoldCalls {
     if (!this.#scripts.isConnected) return connected(driver, 'release').then(() => this.release(request, terms));
     const keys = keysOf(prefix, request.id);
     const rememberMs = history.mayAcquireArrive(request) ? terms.tombstoneMs : 0;
-    const args: Item[] = [
-      ...keys,
-      request.holdId,
-      rememberMs,
-      `${request.process} ${request.owner} ${recordTtlMs} ${channels}`,
-    ];
+    const rest = `${request.process} ${request.owner} ${recordTtlMs} ${channels}`;
+    const args: Item[] = [request.holdId, rememberMs, rest];
     if (terms.announce) args.push(request.id);
     const epoch = driver.connectionEpoch();
     const read = (reply: unknown): ReleaseReply => {
@@ -104,15 +100,15 @@ export class RedisCalls implements HoldCalls {
       // After a reconnect, the client library sends a call again.
       return driver.isSameEpoch(epoch) ? released : { ...released, mayHaveArrivedBefore: true };
     };
-    return this.#scripts.run(release, args, read, keys.length);
+    return this.#scripts.run(release, keys, args, read);
   }
 
   transfer(from: HoldRequest, to: HoldRequest, { leaseMs, tombstoneMs }: TransferTerms): Promise<TransferReply> {
     const { prefix, channels, recordTtlMs } = this.#settings;
     const keys = keysOf(prefix, to.id);
     const hold = [to.process, to.owner, to.holdId, modeOf(to)];
-    const args = [...keys, ...hold, leaseMs, recordTtlMs, channels, from.holdId, tombstoneMs];
-    return this.#scripts.run(transfer, args, (reply) => readTransfer(to.holdId, reply), keys.length);
+    const args = [...hold, leaseMs, recordTtlMs, channels, from.holdId, tombstoneMs];
+    return this.#scripts.run(transfer, keys, args, (reply) => readTransfer(to.holdId, reply));
   }
 }
 

@@ -15,7 +15,7 @@ export class RedisEdges implements EdgeStore {
   }
 
   set(owner: string, edge: WaitEdge, ttlMs: number): Promise<void> {
-    return this.#scripts.run(edges, [this.#key(owner), JSON.stringify(edge), ttlMs], readNothing, 1);
+    return this.#scripts.run(edges, [this.#key(owner)], [JSON.stringify(edge), ttlMs], readNothing);
   }
 
   clear(owner: string, edge: WaitEdge): Promise<void> {
@@ -24,12 +24,12 @@ export class RedisEdges implements EdgeStore {
 
   of(owner: string): Promise<readonly WaitEdge[]> {
     const read = (reply: unknown): WaitEdge[] => (reply as string[]).map((text) => JSON.parse(text));
-    return this.#scripts.run(edges, [this.#key(owner)], read, 1);
+    return this.#scripts.run(edges, [this.#key(owner)], [], read);
   }
 
   wait(request: HoldRequest): Promise<WaitReply> {
     const keys = keysOf(this.#prefix, request.id);
-    return this.#scripts.run(inspect, [...keys, request.holdId], readWait, keys.length);
+    return this.#scripts.run(inspect, keys, [request.holdId], readWait);
   }
 
   /** An owner has no braces. */

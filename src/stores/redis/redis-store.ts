@@ -148,13 +148,13 @@ export class RedisStore implements LockStore {
 
   inspect(id: string): Promise<InspectReply> {
     const keys = keysOf(this.#prefix, id);
-    return this.#scripts.run(inspect, keys, readInspect, keys.length);
+    return this.#scripts.run(inspect, keys, [], readInspect);
   }
 
   forceRelease(id: string, fence: number): Promise<boolean> {
     const keys = keysOf(this.#prefix, id);
-    const args = [...keys, fence, this.#recordTtlMs, this.#channels];
-    return this.#scripts.run(forceRelease, args, (reply) => Number(reply) === 1, keys.length);
+    const args = [fence, this.#recordTtlMs, this.#channels];
+    return this.#scripts.run(forceRelease, keys, args, (reply) => Number(reply) === 1);
   }
 
   async list(request: ListRequest): Promise<ListReply> {

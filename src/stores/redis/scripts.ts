@@ -29,18 +29,17 @@ export class RedisScripts {
   }
 
   /**
-   * Runs a script and returns its reply, parsed by `read`. The first `keyCount` arguments are keys. Rejects with a
-   * `LockStoreError`. `onRefused` is called first if the call certainly did nothing.
+   * Runs a script and returns its reply, parsed by `read`. Rejects with a `LockStoreError`. `onRefused` is called first if the call certainly did nothing.
    */
   run<T>(
     script: RedisScript,
+    keys: readonly string[],
     args: readonly Item[],
     read: (reply: unknown) => T,
-    keyCount: number,
     onRefused?: () => void,
   ): Promise<T> {
     if (!this.isConnected)
-      return connected(this.#driver, script.name).then(() => this.run(script, args, read, keyCount, onRefused));
+      return connected(this.#driver, script.name).then(() => this.run(script, keys, args, read, onRefused));
     const epoch = this.#driver.connectionEpoch();
     const failed = (cause: unknown): LockStoreError => {
       // If a connection was lost, an earlier copy of the call may have been applied before this one was refused.
@@ -55,9 +54,9 @@ export class RedisScripts {
         throw storeError(this.#driver, script.name, error);
       }
     };
-    return this.#sendKnown(script, keyCount, args).then(onReply, (error: unknown) => {
+    return this.#sendKnown(script, keys, args).then(onReply, (error: unknown) => {
       if (!this.#isUnknown(error)) throw failed(error);
-      return this.#sendUnknown(script, keyCount, args).then(onReply, (reason: unknown) => {
+      return this.#sendUnknown(script, keys, args).then(onReply, (reason: unknown) => {
         throw failed(reason);
       });
     });
@@ -72,31 +71,34 @@ export class RedisScripts {
    * Runs a script that the server does not know. After a restart this happens to many calls at once: the first sends the source,
    * which is a dozen kilobytes. The others wait until that call has settled, and then send the digest again.
    */
-  async #sendUnknown(script: RedisScript, keyCount: number, args: readonly Item[]): Promise<unknown> {
+  async #sendUnknown(script: RedisScript, keys: readonly string[], args: readonly Item[]): Promise<unknown> {
     // Each server of a cluster has its own scripts.
-    const place = `${script.sha1} ${this.#driver.cluster?.primaryOf(String(args[0]))}`;
+    const place = `${script.sha1} ${this.#driver.cluster?.primaryOf(keys[0] as string)}`;
     const sent = this.#sources.get(place);
     // A call on a connection that has ended may never settle.
     if (sent !== undefined && this.#isSameEpoch(sent.epoch)) {
       await sent.reply.catch(() => undefined);
       if (!this.isConnected) throw this.#driver.connection.error;
       try {
-        return await this.#sendKnown(script, keyCount, args);
+        return await this.#sendKnown(script, keys, args);
       } catch (error) {
         if (!this.#isUnknown(error)) throw error;
       }
     }
     if (!this.isConnected) throw this.#driver.connection.error;
     const epoch = this.#driver.connectionEpoch();
-    const source = { reply: (this.#own ?? this.#driver).send(['eval', script.source, keyCount, ...args]), epoch };
+    const source = {
+      reply: (this.#own ?? this.#driver).send(['eval', script.source, keys.length, ...keys, ...args]),
+      epoch,
+    };
     this.#sources.set(place, source);
     return source.reply.finally(() => {
       if (this.#sources.get(place) === source) this.#sources.delete(place);
     });
   }
 
-  #sendKnown({ sha1 }: RedisScript, keyCount: number, args: readonly Item[]): Promise<unknown> {
-    const command: RedisCommand = ['evalsha', sha1, keyCount, ...args];
+  #sendKnown({ sha1 }: RedisScript, keys: readonly string[], args: readonly Item[]): Promise<unknown> {
+    const command: RedisCommand = ['evalsha', sha1, keys.length, ...keys, ...args];
     const sender = this.#own ?? this.#driver;
     return sender.sendScript?.(command) ?? sender.send(command);
   }
