@@ -7,22 +7,27 @@ import {
   MemoryStore,
   runInTrace,
 } from '../../../src/core/index.ts';
-import type { StoreOperation } from '../../support/stores/fake-store.ts';
+import type { Fault, StoreOperation } from '../../support/stores/fake-store.ts';
 import { coreTests, outcomeOf, queued, type Setup, taken } from '../../support/stores/set-up.ts';
 
 const setUp = coreTests();
 const down = { kind: 'rejected', error: new Error('ECONNREFUSED') } as const;
 
+/** How a call fails whose store does not execute it. */
+const refusals: [string, Fault][] = [
+  ['rejects', down],
+  ['throws', { kind: 'thrown', error: new Error('not connected') }],
+  ['never settles', { kind: 'lostCall' }],
+];
+
 describe('A store that is down', () => {
   const isWithinBound = (setup: Setup, waitMs: number) => Math.max(waitMs, setup.locks.settings.storeTimeoutMs) + 100;
 
-  it.each([
-    ['rejects', down],
+  it.each<[string, Fault]>([
+    ...refusals,
     ['executes and rejects', { kind: 'rejectedReply', error: new Error('ECONNRESET') }],
-    ['throws', { kind: 'thrown', error: new Error('not connected') }],
-    ['never answers', { kind: 'lostCall' }],
     ['executes and never answers', { kind: 'lostReply' }],
-  ] as const)('A store that is down and %s is a LockStoreError in time, for a wait and for a try', async (_, fault) => {
+  ])('A store that is down and %s is a LockStoreError in time, for a wait and for a try', async (_, fault) => {
     const setup = setUp();
     setup.store.always('acquire', fault);
     const wait = await queued(setup, { waitMs: 1_000 });
@@ -33,44 +38,41 @@ describe('A store that is down', () => {
     }
   });
 
-  it.each<[string, StoreOperation, () => Promise<unknown>]>([
-    ['an acquire', 'acquire', () => lock.acquire('key')],
-    ['a try', 'acquire', () => lock.tryAcquire('key')],
-    ['a batch', 'acquire', () => lock.acquireAll(['key'])],
-    ['an `extend`', 'renew', async () => (await lock.acquire('key')).extend(60_000)],
-    ['a `release`', 'release', async () => (await lock.acquire('key')).release()],
-    ['an `inspect`', 'inspect', () => getLock('key').inspect()],
-    ['an `isLocked`', 'inspect', () => getLock('key').isLocked()],
-    ['a `forceRelease`', 'inspect', () => getLock('key').forceRelease()],
-  ])(
-    'A store that is down fails %s with an error that has its key, and its event reports it',
-    async (_, operation, call) => {
-      const setup = setUp();
-      const events = setup.events('storeError');
-      setup.store.always(operation, down);
-      const outcome = outcomeOf(setup.job().in(call));
-      // A release is tried again meanwhile.
-      await setup.clock.advance(3_000);
-      expect(outcome.error).toMatchObject({ code: 'ERR_LOCK_STORE', key: 'key', cause: down.error });
-      expect(events[0]).toMatchObject({ operation, error: { cause: down.error } });
-      // However often a release was tried.
-      expect(events).toHaveLength(1);
-    },
-  );
-
-  it('A page of locks that could not be read is reported by its event', async () => {
-    const setup = setUp();
-    const events = setup.events('storeError');
-    setup.store.next('list', down);
-    await expect(setup.locks.list()).rejects.toBeInstanceOf(LockStoreError);
-    expect(events).toMatchObject([{ operation: 'list', error: { cause: down.error } }]);
+  describe.each<[string, Fault]>([
+    ['rejects', down],
+    ['never replies', { kind: 'lostCall' }],
+  ])('and %s', (_, fault) => {
+    it.each<[string, StoreOperation, (setup: Setup) => Promise<unknown>]>([
+      ['an acquire', 'acquire', () => lock.acquire('key')],
+      ['a try', 'acquire', () => lock.tryAcquire('key')],
+      ['a batch', 'acquire', () => lock.acquireAll(['key'])],
+      ['an `extend`', 'renew', async () => (await lock.acquire('key', { renew: false })).extend(60_000)],
+      ['a `release`', 'release', async () => (await lock.acquire('key')).release()],
+      ['an `inspect`', 'inspect', () => getLock('key').inspect()],
+      ['an `isLocked`', 'inspect', () => getLock('key').isLocked()],
+      ['a `forceRelease` that looks', 'inspect', () => getLock('key').forceRelease()],
+      ['a `forceRelease`', 'forceRelease', () => lock.acquire('key').then(() => getLock('key').forceRelease())],
+      ['a `list`', 'list', ({ locks }) => locks.list()],
+    ])(
+      'A store that is down fails %s in time, with an error that has its key, and its event reports it once',
+      async (_, operation, call) => {
+        const setup = setUp();
+        const events = setup.events('storeError');
+        setup.store.always(operation, fault);
+        const outcome = outcomeOf(setup.job().in(() => call(setup)));
+        await setup.clock.advance(2_000);
+        expect(outcome.state).toBe('rejected');
+        // A release is tried again until the lease has expired.
+        await setup.clock.advance(30_000);
+        const key = operation === 'list' ? {} : { key: 'key' };
+        const error = { code: 'ERR_LOCK_STORE', status: 503, outcome: 'unknown', ...key };
+        expect(outcome.error).toMatchObject('error' in fault ? { ...error, cause: fault.error } : error);
+        expect(events).toMatchObject([{ operation, error: 'error' in fault ? { cause: fault.error } : error }]);
+      },
+    );
   });
 
-  it.each([
-    ['rejects', down],
-    ['throws', { kind: 'thrown', error: new Error('not connected') }],
-    ['never settles', { kind: 'lostCall' }],
-  ] as const)(
+  it.each(refusals)(
     'A store that is down in its stream too, where subscribing %s, is a LockStoreError after `storeTimeoutMs`, however long the wait',
     async (_, fault) => {
       const setup = setUp();
@@ -82,11 +84,7 @@ describe('A store that is down', () => {
     },
   );
 
-  it.each([
-    ['rejects', down],
-    ['throws', { kind: 'thrown', error: new Error('not connected') }],
-    ['never settles', { kind: 'lostCall' }],
-  ] as const)(
+  it.each(refusals)(
     'A store that is down in its stream alone, where subscribing %s, leaves waiters to their polls',
     async (_, fault) => {
       const setup = setUp();

@@ -260,19 +260,6 @@ describe('The release of a batch', () => {
     expect(cause.errors).toHaveLength(3);
     for (const error of cause.errors) expect(error).toBeInstanceOf(LockStoreError);
   });
-
-  it('A failed release of a batch that nobody awaits ends no process', async () => {
-    const setup = setUp();
-    const unhandled = jest.fn();
-    process.on('unhandledRejection', unhandled);
-    const batch = await batchOf(setup.job());
-    setup.store.always('release', refused);
-    void batch.release();
-    await setup.clock.advance(5_000);
-    await turn();
-    process.off('unhandledRejection', unhandled);
-    expect(unhandled).not.toHaveBeenCalled();
-  });
 });
 
 describe('runAll', () => {
@@ -290,15 +277,6 @@ describe('runAll', () => {
     );
     expect(value).toBe(42);
     expect(held!.isHeld()).toBe(false);
-    expect(await store.remains()).toEqual([]);
-  });
-
-  it('runAll rejects with what its routine throws, unchanged, and releases all', async () => {
-    const { job, store } = setUp();
-    const thrown = new Error('routine');
-    const outcome = outcomeOf(job().in(() => lock.runAll(['a', 'b'], () => Promise.reject(thrown))));
-    await outcome.settled;
-    expect(outcome.error).toBe(thrown);
     expect(await store.remains()).toEqual([]);
   });
 
@@ -332,15 +310,5 @@ describe('runAll', () => {
     const { cause } = outcome.error as { cause?: unknown };
     expect(cause instanceof AggregateError ? cause.errors.length : 1).toBe(keys.length);
     expect(await setup.store.remains()).toEqual([]);
-  });
-
-  it('runAll returns its result even if the store does not reply to the release', async () => {
-    const { job, store, clock } = setUp();
-    store.always('release', refused);
-    const good = outcomeOf(job().in(() => lock.runAll(['a', 'b'], () => 'value')));
-    const bad = outcomeOf(job().in(() => lock.runAll(['c', 'd'], () => Promise.reject(new Error('routine')))));
-    await clock.advance(5_000);
-    expect(good).toMatchObject({ state: 'fulfilled', value: 'value' });
-    expect(bad).toMatchObject({ state: 'rejected', error: new Error('routine') });
   });
 });

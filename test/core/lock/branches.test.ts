@@ -80,14 +80,17 @@ describe('Branches of one request', () => {
     expect(await setup.store.remains()).toEqual([]);
   });
 
-  it('Calls of `acquire` in one branch enter each other’s holds', async () => {
+  it('Calls of `acquire` in one branch enter each other’s holds, and the key is free after all their releases', async () => {
     const setup = setUp();
     await inJob(setup, async () => {
-      const holds = await Promise.all([lock.acquire('key'), lock.acquire('key')]);
-      expect(holds.map((hold) => hold.isHeld())).toEqual([true, true]);
+      const [first, second] = await Promise.all([lock.acquire('key'), lock.acquire('key')]);
       await lock.run('key', async () => undefined);
+      await first.release();
+      expect(second.isHeld()).toBe(true);
+      expect(await setup.job('stranger').in(() => lock.tryAcquire('key'))).toBeNull();
+      await second.release();
+      expect(await setup.store.remains()).toEqual([]);
     });
-    expect(await setup.store.remains()).toEqual([]);
   });
 
   it('A hold that its branch has not released belongs to the branch around it, also to the store', async () => {

@@ -219,18 +219,4 @@ describe('The stack of an error', () => {
     expect(failed.error).toMatchObject({ code: 'ERR_LOCK_STORE' });
     expect(framesOf(failed.error)[0]).toEqual(expect.stringContaining('call-site.test.ts'));
   });
-
-  it('A release by key whose failure nobody awaits does not end the process', async () => {
-    const setup = setUp();
-    const { in: inJob } = setup.job();
-    await inJob(() => lock.acquire('key', { renew: false }));
-    await setup.clock.advance(20_000);
-    setup.events('lost');
-    const unhandled = jest.fn();
-    process.on('unhandledRejection', unhandled);
-    void inJob(() => lock.release('key'));
-    await setup.clock.settle();
-    process.off('unhandledRejection', unhandled);
-    expect(unhandled).not.toHaveBeenCalled();
-  });
 });

@@ -1,5 +1,6 @@
+import { setImmediate as turn } from 'node:timers/promises';
 import { getLock, LockConfigError, LockLostError, LockNotHeldError, lock } from '../../../src/core/index.ts';
-import { coreTests, outcomeOf } from '../../support/stores/set-up.ts';
+import { coreTests, outcomeOf, type Setup } from '../../support/stores/set-up.ts';
 
 const setUp = coreTests();
 
@@ -120,13 +121,32 @@ describe('A hold', () => {
     expect(storeErrors).toEqual([]);
   });
 
-  it('A hold whose release nobody awaits never ends the process', async () => {
-    const { job, store, clock } = setUp();
-    const hold = await job().in(() => lock.acquire('key'));
-    store.always('release', { kind: 'rejected', error: new Error('down') });
-    void hold.release();
-    await clock.advance(40_000);
-    expect(hold.isHeld()).toBe(false);
+  it.each<[string, (setup: Setup) => Promise<{ release(): Promise<void> }>]>([
+    ['a hold', () => lock.acquire('key')],
+    ['a batch', () => lock.acquireAll(['key', 'other'])],
+    ['a key', () => lock.acquire('key').then(() => getLock('key'))],
+    [
+      'a key that was lost',
+      async ({ clock }) => {
+        await lock.acquire('key', { renew: false });
+        await clock.advance(20_000);
+        return getLock('key');
+      },
+    ],
+  ])('The failed release of %s that nobody awaits ends no process', async (_, take) => {
+    const setup = setUp();
+    setup.events('lost');
+    const unhandled = jest.fn();
+    process.on('unhandledRejection', unhandled);
+    const { in: inJob } = setup.job();
+    const held = await inJob(() => take(setup));
+    setup.store.always('release', { kind: 'rejected', error: new Error('down') });
+    void inJob(() => held.release());
+    await setup.clock.advance(40_000);
+    await turn();
+    process.off('unhandledRejection', unhandled);
+    expect(unhandled).not.toHaveBeenCalled();
+    expect(inJob(() => getLock('key').isHeld())).toBe(false);
   });
 });
 

@@ -18,6 +18,23 @@ async function leave(go: Promise<void>): Promise<Hold> {
   return hold;
 }
 
+const leaveBranch = (go: Promise<void>): Promise<Hold> => lock.run('other', () => leave(go));
+
+/** A job with a branch that holds the key, and leaves it at `end`. */
+async function leaving(how: (go: Promise<void>) => Promise<Hold> = leaveBranch) {
+  const setup = setUp();
+  const job = setup.job();
+  const go = gate();
+  const left = outcomeOf(job.in(() => how(go)));
+  await setup.clock.settle();
+  const end = async (): Promise<void> => {
+    go.open();
+    await left.settled;
+    await setup.clock.settle();
+  };
+  return { setup, job, left, end };
+}
+
 describe('If the store can’t pass on holds, one that its branch has left', () => {
   it.each([
     ['', () => {}],
@@ -49,18 +66,15 @@ describe('If the store can’t pass on holds, one that its branch has left', () 
     expect(second.value).toBe('inside');
   });
 
-  it.each<[string, (go: Promise<void>) => Promise<unknown>]>([
-    ['`run` ends', (go) => lock.run('other', () => leave(go))],
+  it.each<[string, (go: Promise<void>) => Promise<Hold>]>([
+    ['`run` ends', leaveBranch],
     ['`runAll` ends', (go) => lock.runAll(['other', 'third'], () => leave(go))],
     ['two nested branches end', (go) => lock.run('other', () => lock.run('third', () => leave(go)))],
     ['a branch ends that has it twice', (go) => lock.run('other', () => lock.acquire('key').then(() => leave(go)))],
     ['a branch fails', (go) => lock.run('other', () => leave(go).then(() => Promise.reject(new Error('planned'))))],
-  ])('is entered, one branch after the other, by those that wait for it in the store when %s', async (_, leaving) => {
-    const setup = setUp();
-    const job = setup.job();
-    const [go, work] = [gate(), gate()];
-    const left = outcomeOf(job.in(() => leaving(go)));
-    await setup.clock.settle();
+  ])('is entered, one branch after the other, by those that wait for it in the store when %s', async (_, how) => {
+    const { setup, job, end } = await leaving(how);
+    const work = gate();
     const log: string[] = [];
     const enter = (name: string) => async (): Promise<void> => {
       log.push(name);
@@ -71,8 +85,7 @@ describe('If the store can’t pass on holds, one that its branch has left', () 
     const own = outcomeOf(job.in(() => lock.acquire('key').then(enter('own'))));
     await setup.clock.advance(3_000);
     expect(log).toEqual([]);
-    go.open();
-    await left.settled;
+    await end();
     await setup.clock.advance(3_000);
     expect(log).toEqual(['first']);
     work.open();
@@ -82,30 +95,21 @@ describe('If the store can’t pass on holds, one that its branch has left', () 
   });
 
   it('is entered by a branch whose call was on its way to the store when it was left', async () => {
-    const setup = setUp();
-    const job = setup.job();
-    const go = gate();
-    const left = outcomeOf(job.in(() => lock.run('other', () => leave(go))));
-    await setup.clock.settle();
+    const { setup, job, end } = await leaving();
     const reply = setup.store.gate('acquire');
     const waiter = outcomeOf(job.in(() => lock.run('key', async () => 'inside')));
-    go.open();
-    await left.settled;
+    await end();
     reply();
     await setup.clock.settle();
     expect(waiter.value).toBe('inside');
   });
 
   it('is entered by waiters that leave nothing behind: later nested calls of the request ask no store', async () => {
-    const setup = setUp();
-    const job = setup.job();
-    const go = gate();
-    const left = outcomeOf(job.in(() => lock.run('other', () => leave(go))));
-    await setup.clock.settle();
+    const { setup, job, left, end } = await leaving();
     const pause = (): Promise<void> => new Promise((resolve) => setup.clock.after(10, resolve));
     const waiters = outcomeOf(job.in(() => Promise.all([1, 2, 3].map(() => lock.run('key', pause)))));
     await setup.clock.settle();
-    go.open();
+    await end();
     await setup.clock.advance(100);
     expect(waiters.state).toBe('fulfilled');
     await left.value?.release();
@@ -116,11 +120,8 @@ describe('If the store can’t pass on holds, one that its branch has left', () 
   });
 
   it('is entered by waiters that no longer count as waiting: a branch may wait for what they hold besides', async () => {
-    const setup = setUp();
-    const job = setup.job();
-    const [go, work] = [gate(), gate()];
-    const left = outcomeOf(job.in(() => lock.run('other', () => leave(go))));
-    await setup.clock.settle();
+    const { setup, job, end } = await leaving();
+    const work = gate();
     const waiter = outcomeOf(
       job.in(() =>
         lock.run('third', async () => {
@@ -130,9 +131,7 @@ describe('If the store can’t pass on holds, one that its branch has left', () 
       ),
     );
     await setup.clock.settle();
-    go.open();
-    await left.settled;
-    await setup.clock.settle();
+    await end();
     const second = outcomeOf(job.in(() => lock.run('key', () => lock.run('third', async () => 'inside'))));
     await setup.clock.settle();
     expect([waiter.state, second.error]).toEqual(['pending', undefined]);
@@ -142,19 +141,13 @@ describe('If the store can’t pass on holds, one that its branch has left', () 
   });
 
   it('is not awaited by branches that wait for each other: the one that comes last gets a `DeadlockError`', async () => {
-    const setup = setUp();
-    const job = setup.job();
-    const go = gate();
-    const left = outcomeOf(job.in(() => lock.run('other', () => leave(go))));
-    await setup.clock.settle();
+    const { setup, job, end } = await leaving();
     const both = outcomeOf(
       job.in(() => lock.run('x', () => Promise.all([lock.acquire('key'), lock.acquire('third')]))),
     );
     const second = outcomeOf(job.in(() => lock.run('third', () => lock.run('key', async () => {}))));
     await setup.clock.settle();
-    go.open();
-    await left.settled;
-    await setup.clock.settle();
+    await end();
     expect(second.error).toMatchObject({ code: 'ERR_LOCK_DEADLOCK' });
     expect(both.state).toBe('fulfilled');
   });
@@ -181,11 +174,8 @@ describe('If the store can’t pass on holds, one that its branch has left', () 
   });
 
   it('is entered by all readers that wait for it', async () => {
-    const setup = setUp();
-    const job = setup.job();
-    const [go, work] = [gate(), gate()];
-    const left = outcomeOf(job.in(() => lock.run('other', () => leave(go))));
-    await setup.clock.settle();
+    const { setup, job, end } = await leaving();
+    const work = gate();
     let inside = 0;
     const enter = async (): Promise<void> => {
       inside += 1;
@@ -194,28 +184,20 @@ describe('If the store can’t pass on holds, one that its branch has left', () 
     const read = (): Promise<void> => lock.run('key', enter, { mode: 'read' });
     const readers = outcomeOf(Promise.all([1, 2].map(() => job.in(read))));
     await setup.clock.settle();
-    go.open();
-    await left.settled;
-    await setup.clock.settle();
+    await end();
     expect(inside).toBe(2);
     work.open();
     await readers.settled;
   });
 
   it('is not entered by waiters with other options, nor by those of other requests', async () => {
-    const setup = setUp();
-    const job = setup.job();
-    const go = gate();
-    const left = outcomeOf(job.in(() => lock.run('other', () => leave(go))));
-    await setup.clock.settle();
+    const { setup, job, left, end } = await leaving();
     const own = ([false, 'request'] as const).map((reentrant) =>
       outcomeOf(job.in(() => lock.run('key', async () => 'inside', { reentrant }))),
     );
     const stranger = outcomeOf(setup.job().in(() => lock.run('key', async () => 'inside')));
     await setup.clock.settle();
-    go.open();
-    await left.settled;
-    await setup.clock.settle();
+    await end();
     expect([...own, stranger].map(({ state }) => state)).toEqual(['pending', 'pending', 'pending']);
     await left.value?.release();
     await setup.clock.settle();
@@ -223,16 +205,11 @@ describe('If the store can’t pass on holds, one that its branch has left', () 
   });
 
   it('is entered in turn while the `Locks` closes, and not after `drainMs`: its waiters are refused then', async () => {
-    const setup = setUp();
-    const job = setup.job();
-    const [go, turn, work] = [gate(), gate(), gate()];
-    const left = outcomeOf(job.in(() => lock.run('other', () => leave(go))));
-    await setup.clock.settle();
+    const { setup, job, end } = await leaving();
+    const [turn, work] = [gate(), gate()];
     const waits = [turn, work, work].map((until) => outcomeOf(job.in(() => lock.run('key', () => until))));
     await setup.clock.settle();
-    go.open();
-    await left.settled;
-    await setup.clock.settle();
+    await end();
     const closing = setup.locks.close({ drainMs: 1_000 });
     turn.open();
     await setup.clock.settle();

@@ -120,18 +120,6 @@ describe('Re-entry in one scope', () => {
     const message = 'The lock was lost: it was held for longer than maxHoldMs';
     await expect(inJob(() => lock.acquire('key'))).rejects.toMatchObject({ code: 'ERR_LOCK_LOST', message });
   });
-
-  it('Re-entry also works while Locks are being closed: the outer work must be able to end', async () => {
-    const { job, locks, clock } = setUp();
-    const { in: inJob } = job();
-    const outer = await inJob(() => lock.acquire('key'));
-    const closing = locks.close({ drainMs: 1_000 });
-    const inner = await inJob(() => lock.acquire('key'));
-    await inner.release();
-    await outer.release();
-    await clock.settle();
-    await closing;
-  });
 });
 
 describe('Who may re-enter', () => {

@@ -86,7 +86,7 @@ describe('lock.run', () => {
   });
 
   it.each([new Error('routine'), 'a string', undefined, null, 0])(
-    'run rejects with what its routine throws, unchanged, and releases: %p',
+    'run and runAll reject with what their routine throws, unchanged, and release: %p',
     async (thrown) => {
       const { job, store } = setUp();
       for (const routine of [
@@ -95,11 +95,13 @@ describe('lock.run', () => {
         },
         () => Promise.reject(thrown),
       ]) {
-        const outcome = outcomeOf(job().in(() => lock.run('key', routine)));
-        await outcome.settled;
-        expect(outcome.state).toBe('rejected');
-        expect(outcome.error).toBe(thrown);
-        expect(await store.remains()).toEqual([]);
+        for (const run of [() => lock.run('key', routine), () => lock.runAll(['a', 'b'], routine)]) {
+          const outcome = outcomeOf(job().in(run));
+          await outcome.settled;
+          expect(outcome.state).toBe('rejected');
+          expect(outcome.error).toBe(thrown);
+          expect(await store.remains()).toEqual([]);
+        }
       }
     },
   );
@@ -138,11 +140,20 @@ describe('A store that does not reply to the release of a run', () => {
     async (_, fault) => {
       const { job, store, clock } = setUp();
       store.always('release', fault);
-      const good = outcomeOf(job().in(() => lock.run('a', () => 'value')));
-      const bad = outcomeOf(job().in(() => lock.run('b', () => Promise.reject(new Error('routine')))));
+      const bad = (): Promise<never> => Promise.reject(new Error('routine'));
+      const runs = [
+        () => lock.run('a', () => 'value'),
+        () => lock.runAll(['b', 'c'], () => 'value'),
+        () => lock.run('d', bad),
+        () => lock.runAll(['e', 'f'], bad),
+      ].map((run) => outcomeOf(job().in<Promise<unknown>>(run)));
       await clock.advance(5_000);
-      expect(good).toMatchObject({ state: 'fulfilled', value: 'value' });
-      expect(bad).toMatchObject({ state: 'rejected', error: new Error('routine') });
+      expect(runs.map(({ value, error }) => value ?? error)).toEqual([
+        'value',
+        'value',
+        new Error('routine'),
+        new Error('routine'),
+      ]);
     },
   );
 });

@@ -175,18 +175,6 @@ describe('The events of a lock', () => {
     expect(listener).toHaveBeenCalledTimes(1);
   });
 
-  it('The events keep the store’s own error for listeners, once, however often a release is tried', async () => {
-    const { job, store, clock, events } = setUp();
-    const errors = events('storeError');
-    const hold = await job().in(() => lock.acquire('key'));
-    store.always('release', { kind: 'rejected', error: new Error('down') });
-    outcomeOf(hold.release());
-    await clock.advance(30_000);
-    expect(errors).toMatchObject([
-      { operation: 'release', key: 'key', error: { code: 'ERR_LOCK_STORE', key: 'key', cause: new Error('down') } },
-    ]);
-  });
-
   it('A warning of the stream is a warning of the process, once, and no event', async () => {
     const { job, store } = setUp();
     processState().warned.clear();

@@ -77,18 +77,6 @@ describe('A forced release', () => {
     expect(forced.value).toBe(false);
     expect(second.isHeld()).toBe(true);
   });
-
-  it.each(['inspect', 'forceRelease'] as const)(
-    'A force release is a LockStoreError in time if the store never replies to %s',
-    async (operation) => {
-      const { job, store, clock } = setUp();
-      await job().in(() => lock.acquire('key'));
-      store.always(operation, { kind: 'lostCall' });
-      const forced = outcomeOf(job().in(() => getLock('key').forceRelease()));
-      await clock.advance(2_100);
-      expect(forced.error).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'unknown' });
-    },
-  );
 });
 
 describe('locks.forceRelease', () => {
@@ -187,18 +175,5 @@ describe('inspect', () => {
     };
     const { waiters } = await job().in(() => getLock('key').inspect());
     expect(waiters).toMatchObject([{ waitedMs: 0 }]);
-  });
-
-  it.each([
-    ['never answers', { kind: 'lostCall' }],
-    ['rejects', { kind: 'rejected', error: new Error('down') }],
-  ] as const)('inspect is a LockStoreError in time if the store %s', async (_, fault) => {
-    const { job, store, clock } = setUp();
-    store.always('inspect', fault);
-    for (const call of [() => getLock('key').inspect(), () => getLock('key').isLocked()]) {
-      const outcome = outcomeOf(job().in<Promise<unknown>>(call));
-      await clock.advance(2_100);
-      expect(outcome.error).toMatchObject({ code: 'ERR_LOCK_STORE', status: 503 });
-    }
   });
 });

@@ -153,15 +153,18 @@ describe('Code outside a scope', () => {
 });
 
 describe('A scope that has ended', () => {
-  it('In a scope that has ended, nothing is acquired, and the message names the likely causes', async () => {
-    const { job, store } = setUp();
-    const own = job();
+  it('In a scope that has ended, nothing is acquired: the message names the likely causes, and the event reports it', async () => {
+    const { job, store, events } = setUp();
+    const aborted = events('aborted');
+    const own = job('owner');
     await own.end();
     for (const call of [() => lock.acquire('key'), () => lock.tryAcquire('key'), () => lock.run('key', () => {})]) {
       const refused = own.in<Promise<unknown>>(call);
       await expect(refused).rejects.toThrow(LockScopeError);
       await expect(refused).rejects.toThrow(/not awaited.*waitUntil.*runInTrace/);
     }
+    const refusal = { key: 'key', traceId: 'owner', holdId: expect.any(String), waitedMs: 0 };
+    expect(aborted).toMatchObject([refusal, refusal, refusal]);
     expect(store.calls).toEqual([]);
   });
 
@@ -341,19 +344,6 @@ describe('Waiters in a scope', () => {
     setup.locks.on('granted', () => void scopeOf(own).holds.newestHold(name.id, scopeOf(own).root)?.release());
     const acquired = await setup.clock.settled(outcomeOf(own.in(() => lock.acquire('key'))));
     expect(acquired.error).toBeInstanceOf(LockNotHeldError);
-  });
-});
-
-describe('Branches of one scope', () => {
-  it('Branches that race for a free key all hold it, and it is free after all their releases', async () => {
-    const { job, store } = setUp();
-    const { in: inJob } = job();
-    const holds = await inJob(() => Promise.all([lock.acquire('key'), lock.acquire('key')]));
-    await holds[0].release();
-    expect(holds[1].isHeld()).toBe(true);
-    expect(await job().in(() => lock.tryAcquire('key'))).toBeNull();
-    await holds[1].release();
-    expect(await store.remains()).toEqual([]);
   });
 });
 
