@@ -9,7 +9,7 @@ import {
   LockLimitError,
   LockScopeError,
   LockStoreError,
-  LocksClosedError,
+  type Locks,
   LockTimeoutError,
   lock,
 } from '../../../src/core/index.ts';
@@ -245,14 +245,23 @@ describe('A batch that fails leaves nothing held and nothing queued', () => {
     expect(await seen(setup, 'a', 'b', 'c')).toEqual([...free('a'), 'b: other <', ...free('c')]);
   };
 
-  it('A batch leaves nothing when its signal is aborted', async () => {
+  it.each<[string, object, (ends: { job: Job; stop: AbortController; locks: Locks }) => unknown]>([
+    [
+      'its signal is aborted',
+      { code: 'ERR_LOCK_ABORTED', key: 'b', cause: 'enough' },
+      ({ stop }) => stop.abort('enough'),
+    ],
+    ['its job has ended', { code: 'ERR_LOCK_SCOPE' }, ({ job }) => job.end()],
+    ['the Locks is closed', { code: 'ERR_LOCK_CLOSED' }, ({ locks }) => locks.close()],
+  ])('A batch leaves nothing when %s', async (_, refusal, end) => {
     const setup = setUp();
     await takenBy(setup, 'b');
-    const controller = new AbortController();
-    const outcome = await batch(setup, ['a', 'b', 'c'], { signal: controller.signal });
-    controller.abort(new Error('enough'));
+    const [sibling, stop] = [setup.sibling(), new AbortController()];
+    const job = sibling.job('batch');
+    const outcome = await batch(sibling, ['a', 'b', 'c'], { signal: stop.signal }, job);
+    await end({ job, stop, locks: sibling.locks });
     await outcome.settled;
-    expect(outcome.error).toMatchObject({ code: 'ERR_LOCK_ABORTED', key: 'b', cause: new Error('enough') });
+    expect(outcome.error).toMatchObject(refusal);
     await expectNothing(setup);
   });
 
@@ -266,17 +275,6 @@ describe('A batch that fails leaves nothing held and nothing queued', () => {
     answer();
     await outcome.settled;
     expect(outcome.error).toBeInstanceOf(LockAbortedError);
-    await expectNothing(setup);
-  });
-
-  it('A batch leaves nothing when its job has ended', async () => {
-    const setup = setUp();
-    await takenBy(setup, 'b');
-    const job = setup.job('batch');
-    const outcome = await batch(setup, ['a', 'b', 'c'], {}, job);
-    await job.end();
-    await outcome.settled;
-    expect(outcome.error).toBeInstanceOf(LockScopeError);
     await expectNothing(setup);
   });
 
@@ -296,16 +294,6 @@ describe('A batch that fails leaves nothing held and nothing queued', () => {
       expect(await seen(setup, 'a', 'c')).toEqual([...free('a'), ...free('c')]);
     },
   );
-
-  it('A batch leaves nothing when the Locks is closed', async () => {
-    const setup = setUp();
-    await takenBy(setup, 'b');
-    const sibling = setup.sibling();
-    const outcome = await batch(sibling, ['a', 'b', 'c']);
-    await sibling.locks.close();
-    expect(outcome.error).toBeInstanceOf(LocksClosedError);
-    await expectNothing(setup);
-  });
 
   it.each(['a', 'b', 'c'])('A batch leaves nothing when the store fails at %s', async (key) => {
     const setup = setUp();

@@ -14,9 +14,11 @@ const calls: Record<string, (options: AcquireOptions) => Promise<unknown>> = {
   runAll: (options: AcquireOptions) => lock.runAll(['a', 'key', 'z'], noWork, options),
   acquireOfLock: (options: AcquireOptions) => getLock('key').acquire(options),
   runOfLock: (options: AcquireOptions) => getLock('key').run(noWork, options),
+  tryAcquire: () => lock.tryAcquire('key'),
 };
 
-const names = Object.keys(calls);
+/** Those that wait. */
+const names = Object.keys(calls).filter((name) => name !== 'tryAcquire');
 
 function callAs(name: string, options: AcquireOptions): Promise<unknown> {
   return calls[name]?.(options) ?? Promise.resolve();
@@ -46,7 +48,7 @@ describe('The stack of an error', () => {
     },
   );
 
-  it.each(names)('A failure of the store at `%s` has the stack of the call', async (name) => {
+  it.each([...names, 'tryAcquire'])('A failure of the store at `%s` has the stack of the call', async (name) => {
     const { job, store } = setUp();
     store.always('acquire', { kind: 'rejected', error: new Error('ECONNREFUSED') });
     const failed = outcomeOf(job().in(() => callAs(name, { waitMs: 1_000 })));
@@ -78,15 +80,6 @@ describe('The stack of an error', () => {
     await refused.settled;
     expect(refused.error).toMatchObject({ code: 'ERR_LOCK_CLOSED' });
     expect(framesOf(refused.error)).toEqual([frameOf(name)]);
-  });
-
-  it('A try without a reply of the store has the line that made it', async () => {
-    const { job, store } = setUp();
-    store.always('acquire', { kind: 'rejected', error: new Error('ECONNREFUSED') });
-    const application = { attempt: () => lock.tryAcquire('key') };
-    const failed = outcomeOf(job().in(() => application.attempt()));
-    await failed.settled;
-    expect(framesOf(failed.error)[0]).toEqual(frameOf('attempt'));
   });
 
   it('A try that nobody awaited, and whose request ends, fails with the line that made it', async () => {

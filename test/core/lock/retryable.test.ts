@@ -1,4 +1,5 @@
-import { LockStoreError, lock, resumeHold } from '../../../src/core/index.ts';
+import { type BatchHold, type Hold, LockStoreError, lock, resumeHold } from '../../../src/core/index.ts';
+import type { StoreOperation } from '../../support/stores/fake-store.ts';
 import { coreTests, outcomeOf, type Setup } from '../../support/stores/set-up.ts';
 
 const setUp = coreTests();
@@ -12,75 +13,39 @@ async function errorOf({ clock }: Setup, call: Promise<unknown>): Promise<LockSt
   return outcome.error as LockStoreError;
 }
 
-type Scene = [call: string, fail: (setup: Setup) => Promise<LockStoreError>];
-
 describe('`retryable` of a store that fails', () => {
-  it.each<Scene>([
-    [
-      'an acquire',
-      (setup) => {
-        setup.store.always('acquire', down);
-        return errorOf(
-          setup,
-          setup.job('trace').in(() => lock.acquire('k')),
-        );
-      },
-    ],
-    [
-      'a resume',
-      async (setup) => {
-        const hold = await setup.job('first').in(() => lock.acquire('k'));
-        const token = await hold.detach({ leaseMs: 60_000 });
-        setup.store.always('transfer', down);
-        return errorOf(
-          setup,
-          setup.job('second').in(() => resumeHold(token)),
-        );
-      },
-    ],
-  ])('The request may be sent again after %s that failed: nothing was done under the lock', async (_, fail) => {
-    const error = await fail(setUp());
-    expect([error.retryable, error.headers]).toEqual([true, { 'Retry-After': '1' }]);
-    expect(await error.getResponse().json()).toMatchObject({
-      detail: 'The lock that the request needs could not be acquired; try again later',
-    });
-  });
+  it.each<[call: string, StoreOperation, (token: string) => Promise<unknown>]>([
+    ['an acquire', 'acquire', () => lock.acquire('other')],
+    ['a resume', 'transfer', (token) => resumeHold(token)],
+  ])(
+    'The request may be sent again after %s that failed: nothing was done under the lock',
+    async (_, operation, call) => {
+      const setup = setUp();
+      const token = await setup.job('first').in(() => lock.run('k', (hold) => hold.detach({ leaseMs: 60_000 })));
+      setup.store.always(operation, down);
+      const error = await errorOf(
+        setup,
+        setup.job('second').in(() => call(token)),
+      );
+      expect([error.retryable, error.headers]).toEqual([true, { 'Retry-After': '1' }]);
+      expect(await error.getResponse().json()).toMatchObject({
+        detail: 'The lock that the request needs could not be acquired; try again later',
+      });
+    },
+  );
 
-  it.each<Scene>([
-    [
-      'an extension',
-      async (setup) => {
-        const hold = await setup.job('trace').in(() => lock.acquire('k', { renew: false, leaseMs: 60_000 }));
-        setup.store.always('renew', down);
-        return errorOf(setup, hold.extend(60_000));
-      },
-    ],
-    [
-      'a release',
-      async (setup) => {
-        const hold = await setup.job('trace').in(() => lock.acquire('k'));
-        setup.store.always('release', down);
-        return errorOf(setup, hold.release());
-      },
-    ],
-    [
-      'a detach',
-      async (setup) => {
-        const hold = await setup.job('trace').in(() => lock.acquire('k'));
-        setup.store.always('transfer', down);
-        return errorOf(setup, hold.detach({ leaseMs: 60_000 }));
-      },
-    ],
-    [
-      'a release of several keys',
-      async (setup) => {
-        const batch = await setup.job('trace').in(() => lock.acquireAll(['k', 'l']));
-        setup.store.always('release', down);
-        return errorOf(setup, batch.release());
-      },
-    ],
-  ])('A request isn’t sent again after %s that failed: its work may have been done', async (_, fail) => {
-    const error = await fail(setUp());
+  it.each<[call: string, StoreOperation, (hold: Hold, batch: BatchHold) => Promise<unknown>]>([
+    ['an extension', 'renew', (hold) => hold.extend(60_000)],
+    ['a release', 'release', (hold) => hold.release()],
+    ['a detach', 'transfer', (hold) => hold.detach({ leaseMs: 60_000 })],
+    ['a release of several keys', 'release', (_, batch) => batch.release()],
+  ])('A request isn’t sent again after %s that failed: its work may have been done', async (_, operation, call) => {
+    const setup = setUp();
+    const { in: inJob } = setup.job('trace');
+    const hold = await inJob(() => lock.acquire('k', { renew: false, leaseMs: 60_000 }));
+    const batch = await inJob(() => lock.acquireAll(['l', 'm']));
+    setup.store.always(operation, down);
+    const error = await errorOf(setup, call(hold, batch));
     expect([error.code, error.status, error.retryable, error.headers]).toEqual(['ERR_LOCK_STORE', 503, false, {}]);
     expect(await error.getResponse().json()).toMatchObject({
       detail: 'The lock of the request failed during its work, which may have been done in part',

@@ -1,22 +1,25 @@
 import { currentTrace, getLock, type Hold, lock, runInTrace } from '../../../src/core/index.ts';
 import { gate } from '../../support/gate.ts';
 import { pathOf } from '../../support/path-of.ts';
-import { coreTests, outcomeOf, taken } from '../../support/stores/set-up.ts';
+import { coreTests, outcomeOf, stoppable, taken } from '../../support/stores/set-up.ts';
 
 const setUp = coreTests();
 
 describe('A job within a job', () => {
-  it('An inner job re-enters what the outer one holds, without waiting, and releases its own hold only', async () => {
+  it('An inner job has its own scope of the same trace and Locks: it re-enters what the outer one holds, and releases its own hold only', async () => {
     const { locks, store, clock, events } = setUp();
     const waiting = events('waiting');
     await runInTrace(
       async () => {
-        const outer = await lock.acquire('key');
+        const [outer, scope] = [await lock.acquire('key'), currentTrace()];
         const inner = await runInTrace(async () => {
+          expect(currentTrace()).not.toBe(scope);
+          expect(currentTrace()?.traceId).toBe(scope?.traceId);
           const hold = await lock.acquire('key');
           expect(hold.fence).toBe(outer.fence);
           return hold;
         });
+        expect(currentTrace()).toBe(scope);
         await clock.settle();
         expect([inner.isHeld(), outer.isHeld()]).toEqual([false, true]);
         expect(await getLock('key').isLocked()).toBe(true);
@@ -101,22 +104,12 @@ describe('A job within a job', () => {
   ])('An inner job for %s stops with the outer one: its waits end, and what it holds stays', async (_, traceId) => {
     const setup = setUp();
     const hold = await taken(setup);
-    const controller = new AbortController();
-    const outcome = outcomeOf(
-      runInTrace(
-        () =>
-          runInTrace(
-            async () => {
-              const kept = await lock.acquire('kept');
-              const error: unknown = await lock.acquire('key').catch((refusal: unknown) => refusal);
-              return { error, isHeld: kept.isHeld(), reason: currentTrace()?.signal.reason };
-            },
-            { traceId },
-          ),
-        { locks: setup.locks, signal: controller.signal },
-      ),
-    );
-    await setup.clock.settle();
+    const work = async () => {
+      const kept = await lock.acquire('kept');
+      const error: unknown = await lock.acquire('key').catch((refusal: unknown) => refusal);
+      return { error, isHeld: kept.isHeld(), reason: currentTrace()?.signal.reason };
+    };
+    const [controller, outcome] = await stoppable(setup, () => runInTrace(work, { traceId }));
     const reason = new Error('stop');
     controller.abort(reason);
     await setup.clock.settle();
@@ -128,18 +121,11 @@ describe('A job within a job', () => {
   it('An inner job that begins after the stop still runs, and does not wait', async () => {
     const setup = setUp();
     const hold = await taken(setup);
-    const controller = new AbortController();
-    const outcome = outcomeOf(
-      runInTrace(
-        async () => {
-          await lock.acquire('own');
-          controller.abort();
-          return runInTrace(() => Promise.allSettled([lock.acquire('own'), lock.acquire('free'), lock.acquire('key')]));
-        },
-        { locks: setup.locks, signal: controller.signal },
-      ),
-    );
-    await setup.clock.settle();
+    const [, outcome] = await stoppable(setup, async (controller) => {
+      await lock.acquire('own');
+      controller.abort();
+      return runInTrace(() => Promise.allSettled([lock.acquire('own'), lock.acquire('free'), lock.acquire('key')]));
+    });
     expect(outcome.value).toMatchObject([
       { status: 'fulfilled' },
       { status: 'fulfilled' },

@@ -1,20 +1,10 @@
 import { getEventListeners, once } from 'node:events';
 import { currentTrace, getLock, LockAbortedError, LockConfigError, lock, runInTrace } from '../../../src/core/index.ts';
 import { gate } from '../../support/gate.ts';
-import { coreTests, type Outcome, outcomeOf, type Setup, taken } from '../../support/stores/set-up.ts';
+import { coreTests, type Outcome, outcomeOf, stoppable, taken } from '../../support/stores/set-up.ts';
 
 const setUp = coreTests();
 const reason = new Error('SIGTERM');
-
-/** Runs a job that a controller can stop, as far as it comes without time passing. */
-async function stoppable<T>(
-  { locks, clock }: Setup,
-  routine: () => Promise<T>,
-): Promise<[AbortController, Outcome<T>]> {
-  const controller = new AbortController();
-  const outcome = await clock.settled(outcomeOf(runInTrace(routine, { locks, signal: controller.signal })));
-  return [controller, outcome];
-}
 
 describe("a job's signal", () => {
   it("aborts the signal of the job's scope, with its reason, and does not end the scope", async () => {

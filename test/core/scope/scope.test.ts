@@ -29,22 +29,6 @@ describe('runInTrace', () => {
     expect(b).not.toBe(a);
   });
 
-  it('runInTrace inherits trace and Locks from the surrounding scope, in its own scope', async () => {
-    const { job } = setUp();
-    await job('outer').in(async () => {
-      const hold = await lock.acquire('key');
-      const outer = currentTrace();
-      await runInTrace(async () => {
-        expect(currentTrace()).not.toBe(outer);
-        expect(currentTrace()?.traceId).toBe('outer');
-        const inner = await lock.acquire('key');
-        expect(inner.fence).toBe(hold.fence);
-      });
-      expect(currentTrace()).toBe(outer);
-      expect(hold.isHeld()).toBe(true);
-    });
-  });
-
   it('runInTrace inherits no trace that has ended, and none if one is named', async () => {
     const { job } = setUp();
     const outer = job('outer');

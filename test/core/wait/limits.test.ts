@@ -6,10 +6,12 @@ import {
   LockKeyError,
   LockLimitError,
   type LocksOptions,
+  LockTimeoutError,
   lock,
 } from '../../../src/core/index.ts';
 import { currentScope } from '../../../src/core/scope/context.ts';
 import { RequestGuard } from '../../../src/http/guard.ts';
+import { gate } from '../../support/gate.ts';
 import { coreTests, type Outcome, outcomeOf, queued, type Setup, taken } from '../../support/stores/set-up.ts';
 
 const setUp = coreTests();
@@ -149,7 +151,7 @@ describe.each<[string, number, LocksOptions]>([
     const setup = setUp(options);
     const keys = Array.from({ length: Math.ceil(max / 1_000) }, (_, index) => `key ${index}`);
     const holds: Hold[] = [];
-    for (const key of keys) holds.push(await setup.job().in(() => lock.acquire(key)));
+    for (const key of keys) holds.push(await setup.job('holder').in(() => lock.acquire(key)));
     const waiters: Outcome<Hold>[] = [];
     for (const key of keys) waiters.push(...(await line(setup, Math.min(max - waiters.length, 1_000), key)));
     expect(tally(waiters)).toEqual({ waiting: max, held: 0, refused: [] });
@@ -160,7 +162,8 @@ describe.each<[string, number, LocksOptions]>([
       refused: [processIsFull, processIsFull],
     });
     expect((await setup.store.inspect('another')).waiters).toEqual([]);
-    // Of no concern to other processes, nor to those who do not wait.
+    // Of no concern to other processes, nor to those who do not wait: the holder's own, in another scope, and tries.
+    await setup.job('holder').in(() => lock.run(keys[0]!, () => {}));
     const elsewhere = await line(setup.sibling(options), 1, 'another');
     expect(tally(elsewhere)).toEqual({ waiting: 1, held: 0, refused: [] });
     expect(await setup.job().in(() => lock.tryAcquire('one more'))).not.toBeNull();
@@ -170,6 +173,80 @@ describe.each<[string, number, LocksOptions]>([
     expect(tally(waiters)).toEqual({ waiting: max - 1, held: 1, refused: [] });
     expect(tally([await queued(setup)])).toEqual({ waiting: 0, held: 1, refused: [] });
     expect(tally(await line(setup, 2))).toEqual({ waiting: 1, held: 0, refused: [processIsFull] });
+  });
+});
+
+describe('maxWaiters', () => {
+  const keys = Array.from({ length: 50 }, (_, index) => `key-${index}`);
+  /** One acquire of each key, all of them in one turn, by jobs of their own. */
+  const burst = (setup: Setup) => keys.map((key) => outcomeOf(setup.job().in(() => lock.acquire(key))));
+
+  it('maxWaiters lets a burst on free keys through, however many are on their way to the store', async () => {
+    const setup = setUp({ maxWaiters: 1 });
+    const outcomes = burst(setup);
+    await setup.clock.settle();
+    expect(tally(outcomes)).toEqual({ waiting: 0, held: 50, refused: [] });
+  });
+
+  it('maxWaiters does not count tries: one that waits still may', async () => {
+    const setup = setUp({ maxWaiters: 1 });
+    await taken(setup);
+    const answer = setup.store.gate('acquire');
+    const attempt = outcomeOf(setup.job().in(() => lock.tryAcquire('another')));
+    const waiter = await queued(setup);
+    await setup.clock.settle();
+    expect([attempt.state, waiter.state]).toEqual(['pending', 'pending']);
+    answer();
+    await attempt.settled;
+    expect(setup.store.count('release')).toBe(0);
+  });
+
+  it('maxWaiters lets no more of a burst on taken keys wait, over all keys, and the others leave the queues', async () => {
+    const setup = setUp({ maxWaiters: 3 });
+    const holds: Hold[] = [];
+    for (const key of keys) holds.push(await setup.job().in(() => lock.acquire(key)));
+    const outcomes = burst(setup);
+    await setup.clock.settle();
+    const refused = Array(47).fill(processIsFull);
+    expect(tally(outcomes)).toEqual({ waiting: 3, held: 0, refused });
+    const inLine = await Promise.all(keys.map(async (key) => (await setup.store.inspect(key)).waiters.length));
+    expect(inLine.filter((count) => count > 0)).toEqual([1, 1, 1]);
+    await Promise.all(holds.map((hold) => hold.release()));
+    await setup.clock.settle();
+    expect(tally(outcomes)).toEqual({ waiting: 0, held: 3, refused });
+  });
+
+  it('maxWaiters counts the present waiters, not the past ones', async () => {
+    const setup = setUp({ maxWaiters: 2 });
+    for (let n = 0; n < 5; n++) {
+      const hold = await taken(setup);
+      const granted = await queued(setup);
+      const late = await queued(setup, { waitMs: 10 });
+      await setup.clock.advance(10);
+      await hold.release();
+      await setup.clock.settle();
+      expect([granted.state, late.error]).toEqual(['fulfilled', expect.any(LockTimeoutError)]);
+      await granted.value?.release();
+    }
+  });
+
+  it('maxWaiters counts those that wait for another branch of their request, too', async () => {
+    const setup = setUp({ maxWaiters: 1 });
+    const work = gate();
+    const branches: Outcome<unknown>[] = [];
+    const around = setup.job().in(() =>
+      lock.run('key', () => {
+        for (let n = 0; n < 3; n++) branches.push(outcomeOf(lock.run('key', () => work)));
+        return work;
+      }),
+    );
+    await setup.clock.settle();
+    expect(branches.map(({ state }) => state)).toEqual(['pending', 'pending', 'rejected']);
+    expect(branches[2]?.error).toBeInstanceOf(LockLimitError);
+    work.open();
+    await around;
+    await setup.clock.settle();
+    expect(branches.map(({ state }) => state)).toEqual(['fulfilled', 'fulfilled', 'rejected']);
   });
 });
 

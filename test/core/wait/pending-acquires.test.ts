@@ -1,4 +1,4 @@
-import { LockLimitError, LockTimeoutError, lock } from '../../../src/core/index.ts';
+import { LockTimeoutError, lock } from '../../../src/core/index.ts';
 import type { HoldRequest } from '../../../src/core/model/store.ts';
 import { coreTests, outcomeOf, queued, taken } from '../../support/stores/set-up.ts';
 
@@ -154,46 +154,5 @@ describe('waitMs', () => {
     setup.clock.skip(60_000);
     await setup.clock.advance(0);
     expect(outcome.state).not.toBe('pending');
-  });
-});
-
-describe('The limits of waiting', () => {
-  it('maxWaiters counts the present waiters, not the past ones', async () => {
-    const setup = setUp({ maxWaiters: 2 });
-    for (let n = 0; n < 5; n++) {
-      const hold = await taken(setup);
-      const granted = await queued(setup);
-      const late = await queued(setup, { waitMs: 10 });
-      await setup.clock.advance(10);
-      await hold.release();
-      await setup.clock.settle();
-      expect([granted.state, late.state]).toEqual(['fulfilled', 'rejected']);
-      await granted.value?.release();
-    }
-  });
-
-  it('maxWaiters refuses one more in the process that would have to wait, without a place in the queue', async () => {
-    const setup = setUp({ maxWaiters: 2 });
-    const timeouts = setup.events('timeout');
-    await taken(setup);
-    await queued(setup);
-    await queued(setup);
-    const refused = await setup.clock.settled(outcomeOf(setup.job().in(() => lock.acquire('key'))));
-    expect(refused.error).toBeInstanceOf(LockLimitError);
-    expect(setup.store.calls.at(-1)).toMatchObject({ operation: 'acquire', terms: { queue: false } });
-    expect(timeouts).toEqual([]);
-  });
-
-  it('maxWaiters refuses no free key, no acquire of the holder in another scope, and no try', async () => {
-    const setup = setUp({ maxWaiters: 1 });
-    await setup.job('holder').in(() => lock.acquire('key'));
-    await queued(setup);
-    const others = [
-      outcomeOf(setup.job().in(() => lock.acquire('another'))),
-      outcomeOf(setup.job('holder').in(() => lock.acquire('key'))),
-      outcomeOf(setup.job().in(() => lock.tryAcquire('one more'))),
-    ];
-    await setup.clock.settle();
-    for (const { value } of others) expect(value?.isHeld()).toBe(true);
   });
 });

@@ -92,6 +92,16 @@ export function queued(setup: Setup, options: AcquireOptions = {}): Promise<Outc
   return setup.clock.settled(outcomeOf(setup.job().in(() => lock.acquire('key', options))));
 }
 
+/** Runs a job that a controller can stop, as far as it comes without time passing. */
+export async function stoppable<T>(
+  { locks, clock }: Setup,
+  routine: (controller: AbortController) => Promise<T>,
+): Promise<[AbortController, Outcome<T>]> {
+  const controller = new AbortController();
+  const running = runInTrace(() => routine(controller), { locks, signal: controller.signal });
+  return [controller, await clock.settled(outcomeOf(running))];
+}
+
 /** Work that lasts for a while, and how many have done it at once at most. */
 export function crowdOf({ clock }: Setup): { readonly most: number; readonly work: () => Promise<void> } {
   let [inside, most] = [0, 0];
