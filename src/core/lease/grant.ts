@@ -7,7 +7,7 @@ import { setCallSite } from '../model/errors/at-call.ts';
 import { LockLostError } from '../model/errors/failures.ts';
 import type { EventSource } from '../model/events.ts';
 import type { LockName } from '../model/key.ts';
-import type { AcquireSettings, AcquireTarget } from '../model/options.ts';
+import type { AcquireSettings } from '../model/options.ts';
 import { isAncestor } from '../model/owner.ts';
 import type { HoldRequest } from '../model/store.ts';
 import type { Reentrant } from '../model/types.ts';
@@ -32,7 +32,7 @@ export interface GrantSource {
     createController(): Controller;
   };
   readonly request: HoldRequest;
-  readonly settings: AcquireSettings & AcquireTarget;
+  readonly settings: AcquireSettings;
   readonly granted: Granted;
   /** Where the application acquired it. */
   readonly callSite?: CallSite | undefined;

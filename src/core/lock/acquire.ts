@@ -10,7 +10,7 @@ import { hasCode } from '../model/errors/by-code.ts';
 import type { HeldBy, LockHolder } from '../model/errors/lock-holder.ts';
 import { LocksClosedError, LockTimeoutError } from '../model/errors/refusals.ts';
 import type { LockName } from '../model/key.ts';
-import { type AcquireSettings, type AcquireTarget, acquireSettings } from '../model/options.ts';
+import { type AcquireSettings, acquireSettings } from '../model/options.ts';
 import { branchOf } from '../model/owner.ts';
 import type { HoldRequest } from '../model/store.ts';
 import type { AcquireOptions } from '../model/types.ts';
@@ -113,7 +113,7 @@ function acquireTraced(acquisition: Acquisition, caller: AcquireCaller): Promise
 class Acquisition implements AcquireTask {
   readonly work: Branch;
   readonly name: LockName;
-  readonly settings: AcquireSettings & AcquireTarget;
+  readonly settings: AcquireSettings;
   readonly cancellation: Cancellation;
   /** The grant of the scope that it is nested in, or joins as a writer. */
   readonly joined: Grant | undefined;
@@ -130,7 +130,7 @@ class Acquisition implements AcquireTask {
   constructor(
     branch: Branch,
     name: LockName,
-    settings: AcquireSettings & AcquireTarget,
+    settings: AcquireSettings,
     isForGuard: boolean,
     joined: Grant | undefined,
     details: AcquireDetails | undefined,

@@ -4,7 +4,7 @@ import type { HeldBy, LockHolder } from '../model/errors/lock-holder.ts';
 import { LockConfigError } from '../model/errors/mistakes.ts';
 import { LockLimitError } from '../model/errors/refusals.ts';
 import type { LockName } from '../model/key.ts';
-import type { AcquireSettings, AcquireTarget } from '../model/options.ts';
+import type { AcquireSettings } from '../model/options.ts';
 import type { HoldRequest } from '../model/store.ts';
 import type { HoldMode, Reentrant } from '../model/types.ts';
 import type { Branch, Scope } from '../scope/scope.ts';
@@ -56,7 +56,7 @@ function isLeft(grant: Grant, owner: string): boolean {
 }
 
 /** Adds a hold to a grant of the scope, without a store call. Throws if the key was re-entered too often. */
-export function reenter(branch: Branch, grant: Grant, settings: AcquireSettings & AcquireTarget): ScopedHold {
+export function reenter(branch: Branch, grant: Grant, settings: AcquireSettings): ScopedHold {
   const { scope } = branch;
   const { runtime } = scope;
   if (grant.holdCount >= runtime.settings.maxReentry) {
@@ -102,7 +102,7 @@ export function assertEnterable(
 export function assertNotOwnGuards(
   scope: Scope,
   name: LockName,
-  { reentrant, mode, permits }: Pick<AcquireSettings & AcquireTarget, 'reentrant' | 'mode' | 'permits'>,
+  { reentrant, mode, permits }: Pick<AcquireSettings, 'reentrant' | 'mode' | 'permits'>,
 ): void {
   const guarding = scope.guarded.filter((hold) => hold.grant.request.id === name.id && hold.isHeld());
   const blocking = guarding.find((hold) => mode !== 'read' || hold.grant.request.mode === 'write');

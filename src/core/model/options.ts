@@ -89,11 +89,11 @@ export type LocksSettings = {
   readonly [K in Exclude<keyof LocksOptions, 'store' | 'trust'>]-?: NonNullable<LocksOptions[K]>;
 } & Pick<LocksOptions, 'store'> & { readonly trust: CheckedTrust | undefined };
 
-/** The options of one acquire that have defaults in its `Locks`. */
-export type AcquireSettings = Pick<LocksSettings, keyof CommonOptions>;
+/** The options of an acquire that its `Locks` sets for all. */
+type CommonSettings = Pick<LocksSettings, keyof CommonOptions>;
 
-/** The other options of one acquire, without `category`, which is a part of the lock's name. */
-export interface AcquireTarget {
+/** The options of one acquire, without `category`, which is a part of the lock's name. */
+export interface AcquireSettings extends CommonSettings {
   readonly mode: HoldMode;
   readonly permits: number | undefined;
   readonly priority: number;
@@ -226,15 +226,15 @@ export function checkAcquireOptions<T extends AcquireOptions>(
 ): T {
   if (options === undefined) return {} as T;
   const checked = checkOptions(options, rules as Rules<T>, where) as T;
-  if (checked.leaseMs !== undefined && checked.maxHoldMs !== undefined) assertLeaseFits(checked as AcquireSettings);
+  if (checked.leaseMs !== undefined && checked.maxHoldMs !== undefined) assertLeaseFits(checked as CommonSettings);
   assertOneMode(checked);
   return Object.freeze(checked);
 }
 
 /** The options of an acquire over the defaults of its `Locks`. Both were checked. */
-export function acquireSettings(defaultsOf: AcquireSettings, options: AcquireOptions): AcquireSettings & AcquireTarget {
+export function acquireSettings(defaultsOf: CommonSettings, options: AcquireOptions): AcquireSettings {
   assertOneMode(options);
-  const settings: AcquireSettings & AcquireTarget = {
+  const settings: AcquireSettings = {
     waitMs: options.waitMs ?? defaultsOf.waitMs,
     leaseMs: options.leaseMs ?? defaultsOf.leaseMs,
     renew: options.renew ?? defaultsOf.renew,
@@ -249,7 +249,7 @@ export function acquireSettings(defaultsOf: AcquireSettings, options: AcquireOpt
   return settings;
 }
 
-function assertLeaseFits({ leaseMs, maxHoldMs }: Pick<AcquireSettings, 'leaseMs' | 'maxHoldMs'>): void {
+function assertLeaseFits({ leaseMs, maxHoldMs }: Pick<CommonSettings, 'leaseMs' | 'maxHoldMs'>): void {
   if (leaseMs <= maxHoldMs) return;
   throw new LockConfigError(
     `Expected \`leaseMs\` to be \`maxHoldMs\` (${maxHoldMs}) at most, got \`${leaseMs}\`: raise \`maxHoldMs\` with it`,

@@ -1,6 +1,6 @@
 import { LockLimitError } from '../model/errors/refusals.ts';
 import type { LockName } from '../model/key.ts';
-import type { AcquireSettings, AcquireTarget } from '../model/options.ts';
+import type { AcquireSettings } from '../model/options.ts';
 import { privateOwner } from '../model/owner.ts';
 import type { HoldRequest } from '../model/store.ts';
 import type { Reentrant } from '../model/types.ts';
@@ -119,7 +119,7 @@ export class BranchOf<S extends BranchScope> {
   }
 
   /** What a new hold of it asks the store for, with a random hold id. */
-  requestFor({ id }: LockName, settings: AcquireSettings & AcquireTarget): HoldRequest {
+  requestFor({ id }: LockName, settings: AcquireSettings): HoldRequest {
     const { clock, process, settings: defaults } = this.scope.runtime;
     return {
       id,
