@@ -2,7 +2,7 @@ import type { Grant } from '../lease/grant.ts';
 import { lostAtRelease } from '../lease/grant-registry.ts';
 import { LockConfigError } from '../model/errors/mistakes.ts';
 import { eventOf } from '../model/events.ts';
-import { createToken, type DetachedHold, readToken } from '../model/hold-token.ts';
+import { createToken } from '../model/hold-token.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 
 /** Throws `LockConfigError` if the scope has other holds on the key. */
@@ -21,8 +21,7 @@ export function assertAlone(grant: Grant): void {
  */
 export async function detach(runtime: Runtime, grant: Grant, leaseMs: number): Promise<string> {
   const { client, clock, events, grants, releases } = runtime;
-  const token = createToken(grant, grant.request, clock.randomId());
-  const { request } = readToken(token) as DetachedHold;
+  const { token, request } = createToken(grant.name, grant.request, clock.randomId());
   const withdrawn = grants.withdraw(grant);
   try {
     const terms = { leaseMs, tombstoneMs: releases.tombstoneMs(grant.longestMs) };
