@@ -87,6 +87,13 @@ export class GrantRegistry {
     this.#emitLost(grant, error);
   }
 
+  /** The error of a lost grant, for code of the application. Looks whether its lease has expired, which nobody may have noticed yet. */
+  lossOf(grant: Grant): LockLostError | undefined {
+    if (!grant.isHeld) this.lose(grant, grant.whyEnded);
+    grant.wasLossReported ||= grant.lostError !== undefined;
+    return grant.lostError;
+  }
+
   /** Another call took the key from a hold of this process. */
   loseById(holdId: string): void {
     this.#byHoldId ??= this.#indexForTurn();

@@ -24,16 +24,7 @@ import { type AcquireCaller, type AcquireMessage, acquireChannel, type Failure, 
 import { branchObstacle, cycleError, isBlocked } from './branch-obstacle.ts';
 import { firstHold, type ScopedHold } from './hold.ts';
 import { isNotFree, reportFailed, reportGranted, reportReentered } from './outcome.ts';
-import {
-  assertEnterable,
-  assertNotOwnGuards,
-  heldBy,
-  isBeneathHold,
-  isLocal,
-  leftTo,
-  lossOf,
-  reenter,
-} from './reentry.ts';
+import { assertEnterable, assertNotOwnGuards, heldBy, isBeneathHold, isLocal, leftTo, reenter } from './reentry.ts';
 
 /** Which API made the call. A guard stops waiting when its client disconnects. */
 export type Caller = 'code' | 'guard';
@@ -246,7 +237,7 @@ class Acquisition implements AcquireTask {
     reportGranted(scope.runtime.events, this, granted, isOverlap);
     const { joined } = this;
     // If an ancestor has released it meanwhile, that is no loss.
-    const lost = joined?.isOpen ? lossOf(scope, joined) : joined?.lostError;
+    const lost = joined?.isOpen ? scope.runtime.grants.lossOf(joined) : joined?.lostError;
     if (lost === undefined) this.result.resolve(first);
     else {
       // Others may have written since.

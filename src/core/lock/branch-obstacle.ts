@@ -4,7 +4,6 @@ import type { LockName } from '../model/key.ts';
 import type { HoldMode } from '../model/types.ts';
 import type { Branch } from '../scope/scope.ts';
 import type { Obstacle } from '../wait/task.ts';
-import { lossOf } from './reentry.ts';
 
 /**
  * The branch of the same request that an acquire must wait for before it may ask the store; undefined if there is none. `joined`
@@ -27,7 +26,7 @@ export function branchObstacle(
     listen: (onEnd) => {
       const check = (): void => {
         if (hasEnded) return;
-        const lost = joined?.lostError === undefined ? undefined : lossOf(branch.scope, joined);
+        const lost = joined?.lostError === undefined ? undefined : branch.scope.runtime.grants.lossOf(joined);
         const mustWait = lost === undefined && isBlocked(branch, id, mode);
         const error = mustWait ? cycleError(branch, name, mode) : lost;
         if (mustWait && error === undefined) return;

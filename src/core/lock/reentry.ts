@@ -1,5 +1,4 @@
 import type { Grant } from '../lease/grant.ts';
-import type { LockLostError } from '../model/errors/failures.ts';
 import type { HeldBy, LockHolder } from '../model/errors/lock-holder.ts';
 import { LockConfigError } from '../model/errors/mistakes.ts';
 import { LockLimitError } from '../model/errors/refusals.ts';
@@ -73,11 +72,11 @@ export function reenter(branch: Branch, grant: Grant, settings: AcquireSettings)
  * itself asks for; defaults ask for nothing.
  */
 export function assertEnterable(
-  scope: Scope,
+  { runtime }: Scope,
   grant: Grant,
   { reentrant, permits }: { readonly reentrant?: Reentrant | undefined; readonly permits?: number | undefined },
 ): void {
-  const lost = lossOf(scope, grant);
+  const lost = runtime.grants.lossOf(grant);
   if (lost !== undefined) throw lost;
   const has = grant.request.permits;
   if (has !== permits) {
@@ -159,11 +158,4 @@ function* heldAround(branch: Branch, id: string, reentrant: Reentrant): Iterable
       yield { grant, isNested, mayEnter: isNested && isOpen && reentrant !== false };
     }
   }
-}
-
-/** The error of a lost grant, also if nobody has noticed yet that its lease expired. */
-export function lossOf({ runtime }: Scope, grant: Grant): LockLostError | undefined {
-  if (!grant.isHeld) runtime.grants.lose(grant, grant.whyEnded);
-  grant.wasLossReported ||= grant.lostError !== undefined;
-  return grant.lostError;
 }
