@@ -22,9 +22,10 @@ import { warnOfManyKeys, warnOfOverlap } from '../scope/warnings.ts';
 import type { AcquireTask, Cancellation } from '../wait/task.ts';
 import { type AcquireCaller, type AcquireMessage, acquireChannel, type Failure, traced } from './acquire-channel.ts';
 import { branchObstacle, cycleError, isBlocked } from './branch-obstacle.ts';
+import { assertNotOwnGuards, heldBy, isBeneathHold } from './held-around.ts';
 import { firstHold, type ScopedHold } from './hold.ts';
 import { isNotFree, reportFailed, reportGranted, reportReentered } from './outcome.ts';
-import { assertEnterable, assertNotOwnGuards, heldBy, isBeneathHold, isLocal, leftTo, reenter } from './reentry.ts';
+import { assertEnterable, isLocal, leftTo, reenter } from './reentry.ts';
 
 /** Which API made the call. A guard stops waiting when its client disconnects. */
 export type Caller = 'code' | 'guard';
@@ -63,12 +64,12 @@ export function acquire(
   try {
     const cancelled = cancellationError(name, scope, requested.signal, isForGuard);
     if (cancelled !== undefined) throw cancelled;
-    if (entered !== undefined) assertEnterable(scope, entered, options);
-    if (entered !== undefined && isLocal(branch, entry, entered, requested.mode))
-      return reenter(branch, entered, requested);
-    if (entered === undefined && requested.waitMs > 0) assertNotOwnGuards(scope, name, requested);
-    const cycle =
-      requested.reentrant !== false && requested.waitMs > 0 ? cycleError(branch, name, requested.mode) : undefined;
+    if (entered !== undefined) {
+      assertEnterable(scope, entered, options);
+      if (isLocal(branch, entry, entered, requested.mode)) return reenter(branch, entered, requested);
+    } else if (requested.waitMs > 0) assertNotOwnGuards(scope, name, requested);
+    const mayWaitForBranch = requested.reentrant !== false && requested.waitMs > 0;
+    const cycle = mayWaitForBranch ? cycleError(branch, name, requested.mode) : undefined;
     if (cycle !== undefined) throw cycle;
     assertMode(runtime.client.capabilities, requested.mode, name);
     if (runtime.acquires.isClosed && !isBeneathHold(branch, name.id, requested.reentrant))
@@ -231,7 +232,7 @@ class Acquisition implements AcquireTask {
     const isOverlap = scope.isBare && equalHolds > scope.holds.countAlongside(this.request);
     if (isOverlap) warnOfOverlap();
     const first = firstHold(this.work, this, granted);
-    this.work.scope.holds.removePending(this);
+    scope.holds.removePending(this);
     // A batch limits its first call.
     if (this.firstCallTimeoutMs === undefined) warnOfManyKeys(scope.holds.all.length, this.callSite);
     reportGranted(scope.runtime.events, this, granted, isOverlap);

@@ -275,12 +275,12 @@ function unreliable(why: string, grant: Grant): LockLostError {
 const done = new Deferred<void>(true);
 done.resolve();
 
-/** The parts of an acquire that its grant needs. */
-export type GrantTerms = Pick<GrantSource, 'name' | 'request' | 'settings' | 'callSite'>;
-
 /** Adds a new grant with its first hold. */
-export function firstHold(branch: Branch, terms: GrantTerms, granted: Granted): ScopedHold {
-  const { name, request, settings, callSite } = terms;
+export function firstHold(
+  branch: Branch,
+  { name, request, settings, callSite }: Pick<GrantSource, 'name' | 'request' | 'settings' | 'callSite'>,
+  granted: Granted,
+): ScopedHold {
   const { scope } = branch;
   const { clock, grants } = scope.runtime;
   const grant = new Grant({ clock, name, work: branch, request, settings, granted, callSite });
