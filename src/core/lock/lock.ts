@@ -1,7 +1,7 @@
 import { CallSite, publicCall } from '../base/call-site.ts';
 import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import { failAt } from '../model/errors/at-call.ts';
-import { LockNotHeldError, LockScopeError } from '../model/errors/mistakes.ts';
+import { LockNotHeldError } from '../model/errors/mistakes.ts';
 import { checkedName, checkedNames, type LockKey, type LockName } from '../model/key.ts';
 import { acquireRules, checkAcquireOptions } from '../model/options.ts';
 import type { AcquireOptions, BatchHold, Hold, LockInfo, TryOptions } from '../model/types.ts';
@@ -10,7 +10,7 @@ import { defaultLocks } from '../runtime/default-locks.ts';
 import { forceReleaseLock, inspectLock } from '../runtime/inspect.ts';
 import { runtimeOf } from '../runtime/locks.ts';
 import type { Runtime } from '../runtime/runtime.ts';
-import { currentBranch, currentScope } from '../scope/context.ts';
+import { currentBranch, currentScope, ownBranch } from '../scope/context.ts';
 import type { Branch } from '../scope/scope.ts';
 import { acquire, tryAcquire } from './acquire.ts';
 import { Batch } from './batch.ts';
@@ -114,16 +114,6 @@ function checkedRoutine<R>(routine: R, usage: string, options: unknown): R {
   const rule: Rule = { ...callable, expected: words, hint: () => `write \`${usage}\`` };
   checkValue(`the routine of ${where}`, routine, rule);
   return routine;
-}
-
-/** The branch of the calling code. Throws `LockScopeError` if it has none. */
-export function ownBranch(name: LockName): Branch {
-  const branch = currentBranch();
-  if (branch !== undefined) return branch;
-  throw new LockScopeError(
-    'Expected to be called within a request or job, got a call outside of both. Likely causes: `traceContext()` is not mounted, or below this route; a callback that lost the async context (wrap it with `AsyncResource.bind`); code outside a request, such as a job or a test, which needs `runInTrace`',
-    name,
-  );
 }
 
 function acquireNow(name: LockName, options: AcquireOptions): MaybePromise<ScopedHold> {

@@ -14,9 +14,9 @@ import type { AcquireOptions, Hold } from '../model/types.ts';
 import { checkOptions, type Rules } from '../model/validate.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { cancellationError } from '../scope/cancellation.ts';
+import { ownBranch } from '../scope/context.ts';
 import type { Branch, Scope } from '../scope/scope.ts';
 import { firstHold } from './hold.ts';
-import { ownBranch } from './lock.ts';
 
 /** How a resumed hold behaves. The defaults are those of the `Locks`; mode and permits are those of the detached hold. */
 export type ResumeOptions = Pick<AcquireOptions, 'leaseMs' | 'renew' | 'maxHoldMs' | 'reentrant'>;

@@ -1,9 +1,21 @@
 import { processState } from '../base/process-state.ts';
+import { LockScopeError } from '../model/errors/mistakes.ts';
+import type { LockName } from '../model/key.ts';
 import type { Branch, Scope } from './scope.ts';
 
 /** The branch of the calling code, if the async context has one. */
 export function currentBranch(): Branch | undefined {
   return processState().branches.getStore() as Branch | undefined;
+}
+
+/** The branch of the calling code, to lock a key for. Throws `LockScopeError` if it has none. */
+export function ownBranch(name: LockName): Branch {
+  const branch = currentBranch();
+  if (branch !== undefined) return branch;
+  throw new LockScopeError(
+    'Expected to be called within a request or job, got a call outside of both. Likely causes: `traceContext()` is not mounted, or below this route; a callback that lost the async context (wrap it with `AsyncResource.bind`); code outside a request, such as a job or a test, which needs `runInTrace`',
+    name,
+  );
 }
 
 /** The scope of the calling code, if the async context has one. */
