@@ -83,9 +83,12 @@ export const lock: LockFunctions = {
     ),
   whenFree: (key, options) => publicCall(() => whenFreeNow(...targetOf(key, options, 'whenFree', whenFreeRules))),
   release: (key, options) => publicCall(() => releaseNewest(targetOf(key, options, 'release')[0])),
-  acquireAll: (keys, options) => publicCall(() => acquireAllNow(keys, options)),
+  acquireAll: (keys, options) => publicCall(() => acquireAllNow(keys, checkAcquireOptions(options, 'acquireAll'))),
   runAll: (keys, routine, options) =>
-    publicCall(() => runAllNow(keys, checkedRoutine(routine, 'runAll(keys, routine, options)', options), options)),
+    publicCall(() => {
+      const checked = checkedRoutine(routine, 'runAll(keys, routine, options)', options);
+      return runAllNow(keys, checked, checkAcquireOptions(options, 'runAll'));
+    }),
 };
 
 type Target = [LockName, AcquireOptions];
@@ -98,8 +101,8 @@ function targetOf(key: LockKey, options: AcquireOptions | undefined, where: stri
   return [nameOf(key, checked.category), checked];
 }
 
-/** A re-entered key was checked when it was first acquired. */
-function nameOf(key: LockKey, category: string | undefined): LockName {
+/** The name of a key. A re-entered key was checked when it was first acquired. */
+export function nameOf(key: LockKey, category: string | undefined): LockName {
   return currentScope()?.holds.newestName(key, category) ?? checkedName(key, category);
 }
 
@@ -142,15 +145,19 @@ function assertOpenHold(hold: ScopedHold): ScopedHold {
   return hold;
 }
 
-function runNow<T>(routine: (hold: Hold) => T | PromiseLike<T>, name: LockName, options: AcquireOptions): Promise<T> {
+/** Locks a key for a routine. The options are checked already. */
+export function runNow<T>(
+  routine: (hold: Hold) => T | PromiseLike<T>,
+  name: LockName,
+  options: AcquireOptions,
+): Promise<T> {
   const branch = ownBranch(name).open();
   return runHeld(branch, acquire(branch, name, options, 'code'), routine, releaseKept);
 }
 
-function acquireAllNow(keys: readonly LockKey[], options: AcquireOptions | undefined): Promise<ScopedBatch> {
-  const checked = checkAcquireOptions(options, 'acquireAll');
-  const names = checkedNames(keys, checked.category);
-  return acquireBatch(ownBranch(names[0] as LockName), names, checked);
+function acquireAllNow(keys: readonly LockKey[], options: AcquireOptions): Promise<ScopedBatch> {
+  const names = checkedNames(keys, options.category);
+  return acquireBatch(ownBranch(names[0] as LockName), names, options);
 }
 
 async function acquireBatch(branch: Branch, names: readonly LockName[], options: AcquireOptions): Promise<ScopedBatch> {
@@ -159,15 +166,15 @@ async function acquireBatch(branch: Branch, names: readonly LockName[], options:
   return batch;
 }
 
-function runAllNow<T>(
+/** Locks several keys for a routine. The options are checked already. */
+export function runAllNow<T>(
   keys: readonly LockKey[],
   routine: (hold: BatchHold) => T | PromiseLike<T>,
-  options: AcquireOptions | undefined,
+  options: AcquireOptions,
 ): Promise<T> {
-  const checked = checkAcquireOptions(options, 'runAll');
-  const names = checkedNames(keys, checked.category);
+  const names = checkedNames(keys, options.category);
   const branch = ownBranch(names[0] as LockName).open();
-  return runHeld(branch, acquireBatch(branch, names, checked), routine, releaseAllKept);
+  return runHeld(branch, acquireBatch(branch, names, options), routine, releaseAllKept);
 }
 
 function whenFreeNow(name: LockName, options: AcquireOptions): Promise<void> {

@@ -1,9 +1,10 @@
+import { publicCall } from '../base/call-site.ts';
 import { LockConfigError } from '../model/errors/mistakes.ts';
 import { assertConstantKey, type KeyPlace, type LockKey, type LockKeys } from '../model/key.ts';
 import { checkAcquireOptions } from '../model/options.ts';
 import type { AcquireOptions } from '../model/types.ts';
 import { describe } from '../model/validate.ts';
-import { getLock, lock } from './lock.ts';
+import { getLock, nameOf, runAllNow, runNow } from './lock.ts';
 
 /** Names what one call of a method locks: a key, or several, from the call's arguments and, by `this`, its object. */
 export type MethodKey<This, Args extends readonly unknown[]> = (
@@ -117,9 +118,11 @@ function runnerOf(key: unknown, options: AcquireOptions): Runner {
   }
   return async (self, args, routine) => {
     const keys = await (Reflect.apply(key, self, args) as LockKeys | PromiseLike<LockKeys>);
-    // An invalid key is refused with its name, whatever its type.
-    if (!Array.isArray(keys)) return lock.run(keys as LockKey, routine, options);
-    return lock.runAll(keys, routine, options);
+    return publicCall(() => {
+      if (Array.isArray(keys)) return runAllNow(keys, routine, options);
+      // An invalid key is refused with its name, whatever its type.
+      return runNow(routine, nameOf(keys as LockKey, options.category), options);
+    });
   };
 }
 
