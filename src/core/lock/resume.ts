@@ -98,23 +98,22 @@ async function resumeAt(
  */
 async function transfer(
   { client, clock, releases }: Runtime,
-  { key, category }: LockName,
+  name: LockName,
   from: HoldRequest,
   to: HoldRequest,
   leaseMs: number,
 ): Promise<Granted | undefined> {
-  const lock = { key, category };
   const sent = clock.now();
   try {
     const terms = { leaseMs, tombstoneMs: releases.tombstoneMs(0) };
-    const reply = await client.transfer(lock, from, to, terms, { isHeld: false, sent });
+    const reply = await client.transfer(name, from, to, terms, { isHeld: false, sent });
     if (reply.status !== 'granted') return undefined;
     const granted = grantedByReply(reply, sent, clock.now(), leaseMs);
     if (granted !== undefined) return granted;
-    throw grantedTooLate(lock);
+    throw grantedTooLate(name);
   } catch (error) {
     const isCertain = hasCode(error, 'ERR_LOCK_STORE') && error.outcome === 'not-applied';
-    if (!isCertain) releases.releaseInBackground({ ...lock, request: to, leaseMs });
+    if (!isCertain) releases.releaseInBackground({ key: name.key, category: name.category, request: to, leaseMs });
     throw error;
   }
 }

@@ -17,15 +17,10 @@ export interface BranchScope {
   readonly requestOwner: string;
   readonly isBare: boolean;
   readonly route: string | undefined;
-  readonly holds: BranchHolds;
+  readonly holds: { endBranch(branch: object): void; checkWaits(): void };
   readonly runtime: Runtime;
   nextSegment(): string;
   blockedOwners(branch: object): readonly string[];
-}
-
-interface BranchHolds {
-  endBranch(branch: object): void;
-  checkWaits(): void;
 }
 
 /**
