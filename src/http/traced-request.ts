@@ -22,7 +22,7 @@ import { type ResponseEvents, ResponseWatch } from './response/response-watch.ts
 import type { WorkOptions } from './response/work-state.ts';
 import { checkRTracer } from './rtracer-version.ts';
 import { ServerTiming } from './server-timing.ts';
-import { defaultTrust, isTrusted, warnOfAll, warnOfUnset } from './trust.ts';
+import { isTrusted, warnOfAll, warnOfUnset } from './trust.ts';
 
 /** The options of `traceContext`; the defaults are those of its `Locks`. */
 export interface TraceContextOptions extends TraceOptions {
@@ -134,7 +134,7 @@ export class Tracing {
   readonly #options: TraceContextOptions;
   readonly #ownTrust: CheckedTrust | undefined;
   readonly #ownRuntime: Runtime | undefined;
-  readonly #defaultTrust = defaultTrust();
+  readonly #isInProduction = process.env.NODE_ENV === 'production';
   /** The options of an outer `traceContext` that were found to agree with these. */
   #outer: TraceContextOptions | undefined;
 
@@ -199,8 +199,10 @@ export class Tracing {
     runtime: Runtime,
   ): AdoptedTrace | undefined {
     const given = this.#ownTrust ?? runtime.settings.trust;
-    const trust = given ?? this.#defaultTrust;
-    if (trust === 'all') warnOfAll();
+    // In production nobody's id is adopted by default: behind a published container port, a tunnel or a layer-4 balancer every
+    // client has a private address, and nothing in the request shows it.
+    const trust = given ?? (this.#isInProduction ? 'none' : 'internal');
+    if (trust === 'all' && this.#isInProduction) warnOfAll();
     const { headers } = req;
     const sent = {
       id: headers[headerName.toLowerCase()],
@@ -210,7 +212,7 @@ export class Tracing {
     const bareTraceId = this.#options.bareTraceId ?? runtime.settings.bareTraceId;
     return adoptedTrace(sent, runtime, bareTraceId, trust, (rule) => {
       const isSenderTrusted = isTrusted(req, socket, rule);
-      if (!isSenderTrusted && given === undefined) warnOfUnset();
+      if (!isSenderTrusted && given === undefined && this.#isInProduction) warnOfUnset();
       return isSenderTrusted;
     });
   }

@@ -20,17 +20,8 @@ function isTrue(returned: MaybePromise<boolean>): boolean {
   throw new LockConfigError('Expected `trust` to return true or false, got a promise');
 }
 
-/**
- * The trust if none is set. In production nobody's id is adopted: behind a published container port, a tunnel or a layer-4
- * balancer every client has a private address, and nothing in the request shows it.
- */
-export function defaultTrust(): 'internal' | 'none' {
-  return process.env.NODE_ENV === 'production' ? 'none' : 'internal';
-}
-
-/** Warns the operator once that ids are refused because `trust` is not set. Outside production that needs no warning. */
+/** Warns the operator in production, once, that ids are refused because `trust` is not set. */
 export function warnOfUnset(): void {
-  if (defaultTrust() === 'internal') return;
   warnOnce(
     'LOCK_TRUST',
     "Expected `trust` to be set in production, got a trace header without it: the id was not adopted. Set `trust` to 'internal' if every proxy in front strips the header or adds its client's address, to `{ secrets, audience }` if callers sign their ids, else to 'none'",
@@ -39,7 +30,6 @@ export function warnOfUnset(): void {
 
 /** Warns the operator in production, once, that every client may own any lock. */
 export function warnOfAll(): void {
-  if (process.env.NODE_ENV !== 'production') return;
   warnOnce(
     'LOCK_TRUST_ALL',
     "`trust` is 'all': every client that can reach this service may name a trace and re-enter its locks. Set it to `{ secrets, audience }`, 'internal' or 'none', unless only your own services can reach it",
