@@ -1,6 +1,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import { randomFillSync } from 'node:crypto';
-import { safely } from './safely.ts';
+import * as timers from 'node:timers';
+import { inBackground, safely } from './safely.ts';
 import { type Listed, SwapList } from './swap-list.ts';
 
 /** A point in time on both clocks of this machine, in milliseconds. */
@@ -143,13 +144,14 @@ export function wholeMs(now: Instant, start: Instant): number {
   return Math.round(lastedMs(now, start));
 }
 
-// Read once: the tests of an application may replace the global functions.
-const { queueMicrotask: enqueue, setImmediate: afterInput } = globalThis;
+// Read once: the tests of an application may replace the functions. Jest may have replaced the global ones before this is loaded.
+const { setImmediate: afterInput } = timers;
 const { nextTick } = process;
+const settled = Promise.resolve();
 
 /** Runs a function as a microtask. */
 export function asMicrotask(run: () => void): void {
-  enqueue(() => safely(run));
+  inBackground(settled.then(run));
 }
 
 /** Runs a function after the current tick, before any more input. */

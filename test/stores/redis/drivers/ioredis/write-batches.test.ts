@@ -92,6 +92,19 @@ describe('The calls of one round', () => {
     await Promise.all([asks.release('a'), asks.acquire('b')]);
   });
 
+  it('Calls are written if the package was loaded under fake timers, as by `enableGlobally` in the configuration of jest', async () => {
+    jest.useFakeTimers();
+    try {
+      await jest.isolateModulesAsync(async () => {
+        const loaded = await import('../../../../../src/stores/redis/redis-store.ts');
+        const late = asksOf(new loaded.RedisStore({ client }));
+        await Promise.all([late.release('a'), late.acquire('b')]);
+      });
+    } finally {
+      jest.useRealTimers();
+    }
+  });
+
   it('Calls are not held back after a connection that was lost meanwhile', async () => {
     const lost = Promise.allSettled([asks.release('a'), asks.acquire('b')]);
     await endOfRound();
