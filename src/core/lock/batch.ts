@@ -51,7 +51,10 @@ export class Batch {
    */
   async acquire(): Promise<readonly ScopedHold[]> {
     try {
-      while (this.#heldCount() < this.names.length) await this.#advance();
+      do {
+        await this.#advance();
+        this.#dropLost();
+      } while (this.#holds.length < this.names.length);
     } catch (error) {
       inBackground(this.release());
       throw hasCode(error, 'ERR_LOCK_TIMEOUT') ? this.#timeout(error) : error;
@@ -65,17 +68,16 @@ export class Batch {
     await this.#releasing;
   }
 
-  /** How many of the first keys are held. Keys from the first lost one on must be acquired again. */
-  #heldCount(): number {
+  /** Releases the holds from the first lost one on: their keys must be acquired again. */
+  #dropLost(): void {
     const lost = this.#holds.findIndex((hold) => !hold.isHeld());
-    if (lost < 0) return this.#holds.length;
+    if (lost < 0) return;
     // While there is time, it is acquired again, since nothing was done under it. After that, its loss is the error.
     if (this.#leftMs() === 0) {
       this.#holds[lost]?.assertOpen();
       this.#holds[lost]?.assertHeld();
     }
     this.#releaseHolds(this.#holds.splice(lost));
-    return lost;
   }
 
   async #advance(): Promise<void> {
