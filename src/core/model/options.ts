@@ -232,14 +232,14 @@ export function checkAcquireOptions<T extends AcquireOptions>(
 }
 
 /** The options of an acquire over the defaults of its `Locks`. Both were checked. */
-export function acquireSettings(defaultsOf: CommonSettings, options: AcquireOptions): AcquireSettings {
+export function acquireSettings(ofLocks: CommonSettings, options: AcquireOptions): AcquireSettings {
   assertOneMode(options);
   const settings: AcquireSettings = {
-    waitMs: options.waitMs ?? defaultsOf.waitMs,
-    leaseMs: options.leaseMs ?? defaultsOf.leaseMs,
-    renew: options.renew ?? defaultsOf.renew,
-    maxHoldMs: options.maxHoldMs ?? defaultsOf.maxHoldMs,
-    reentrant: options.reentrant ?? defaultsOf.reentrant,
+    waitMs: options.waitMs ?? ofLocks.waitMs,
+    leaseMs: options.leaseMs ?? ofLocks.leaseMs,
+    renew: options.renew ?? ofLocks.renew,
+    maxHoldMs: options.maxHoldMs ?? ofLocks.maxHoldMs,
+    reentrant: options.reentrant ?? ofLocks.reentrant,
     mode: options.permits === undefined ? (options.mode ?? 'write') : 'permit',
     permits: options.permits,
     priority: options.priority ?? 0,
