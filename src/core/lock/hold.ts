@@ -25,15 +25,6 @@ const remaining: Rule = {
   accepts: (value) => typeof value === 'number' && !Number.isNaN(value),
 };
 
-/** A hold in JSON and logs. */
-interface ShownHold {
-  readonly key: string;
-  readonly category: string | undefined;
-  readonly mode: HoldMode;
-  readonly fence: number;
-  readonly remainingMs: number;
-}
-
 /**
  * A hold of one scope. Re-entrant holds of a key share one grant. Its methods are bound when they are read: they work when
  * destructured, but cost nothing until then.
@@ -201,7 +192,7 @@ export class ScopedHold implements OwnedHold {
   }
 
   /** For responses and logs: without the owner, which lets others in, and without the ids of holds and processes. */
-  toJSON(): ShownHold {
+  toJSON(): object {
     const { key, category, fence, request } = this.grant;
     return { key, category, mode: request.mode, fence, remainingMs: Math.round(this.#remainingMs()) };
   }

@@ -53,7 +53,7 @@ export function getLock(key: LockKey, options?: AcquireOptions): Lock {
     isHeld: () => holdCount(name) > 0,
     holdCount: () => holdCount(name),
     inspect: () => publicCall(() => inspectNow(name)),
-    forceRelease: () => publicCall(() => forceReleaseNow(name)),
+    forceRelease: () => publicCall(() => failAt(new CallSite(), forceReleaseLock(currentRuntime(), name))),
   };
 }
 
@@ -183,10 +183,6 @@ function whenFreeNow(name: LockName, options: AcquireOptions): Promise<void> {
 
 function inspectNow(name: LockName): Promise<LockInfo> {
   return failAt(new CallSite(), inspectLock(currentRuntime(), name));
-}
-
-function forceReleaseNow(name: LockName): Promise<boolean> {
-  return failAt(new CallSite(), forceReleaseLock(currentRuntime(), name));
 }
 
 /** Like `hold.release`, a failure that nobody awaits does not end the process. */
