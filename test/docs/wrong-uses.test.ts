@@ -110,21 +110,4 @@ describe('The messages of each wrong use', () => {
       expect(help).toContain('docs/reference/errors.md#err_lock_');
     },
   );
-
-  it.each<[use: string, call: () => Promise<unknown>]>([
-    ['lock.run', () => lock.run('key', routine)],
-    ['lock.acquire', () => lock.acquire('key')],
-    ['lock.tryAcquire', () => lock.tryAcquire('key')],
-  ])('A %s that is not awaited: its rejection says so, with its line', async (_, call) => {
-    let forgotten: Promise<unknown> = Promise.resolve();
-    const forget = () => {
-      forgotten = call().catch((reason: unknown) => reason);
-    };
-    await runInTrace(forget, { locks });
-    expect(await forgotten).toMatchObject({
-      code: 'ERR_LOCK_SCOPE',
-      message: expect.stringContaining('Likely causes: work that was not awaited'),
-      stack: expect.stringMatching(/\n {4}at .*wrong-uses\.test\.ts/),
-    });
-  });
 });

@@ -56,16 +56,4 @@ describe('Loggers', () => {
     expect(lines()).toMatchObject([{ level: 'error', ...shown }]);
     expect(JSON.stringify(lines())).not.toContain('secret');
   });
-
-  it('util.inspect shows the code, key and category of an error, and the holder of the key', async () => {
-    const text = inspect(await refusal());
-    for (const part of ["code: 'ERR_LOCK_TIMEOUT'", "key: 'order:42'", "category: 'orders'", "traceId: 'secret-owner'"])
-      expect(text).toContain(part);
-  });
-
-  it('The JSON of an error, which a handler may send, has neither key, category nor owner', async () => {
-    const json = JSON.stringify(await refusal());
-    expect(JSON.parse(json)).toMatchObject({ code: 'ERR_LOCK_TIMEOUT', status: 423 });
-    expect(json).not.toMatch(/order|secret/);
-  });
 });

@@ -19,106 +19,89 @@ function watch(setup: Setup): string[] {
 describe('Every acquire ends in exactly one event', () => {
   const error = new Error('down');
 
-  it.each<[string, (setup: Setup) => Promise<unknown>, string[]]>([
-    ['granted, if the key is free', (setup) => taken(setup), ['granted']],
-    [
-      'refused as busy, if it does not wait',
-      async (setup) => {
-        await taken(setup);
-        await queued(setup, { waitMs: 0 });
-        await setup.job().in(() => lock.tryAcquire('key'));
-      },
-      ['granted', 'refused busy', 'refused busy'],
-    ],
-    [
-      'timeout, if it waits too long',
-      async (setup) => {
-        await taken(setup);
-        await queued(setup, { waitMs: 100 });
-        await setup.clock.advance(100);
-      },
-      ['granted', 'timeout'],
-    ],
-    [
-      'aborted, by its signal, before and while it waits',
-      async (setup) => {
-        await taken(setup);
-        const controller = new AbortController();
-        await queued(setup, { signal: controller.signal });
-        controller.abort();
-        await queued(setup, { signal: controller.signal });
-      },
-      ['granted', 'aborted', 'aborted'],
-    ],
-    [
-      'deadlock, if a reader beside others asks to write',
-      async (setup) => {
-        await taken(setup, { mode: 'read' });
-        const job = setup.job();
-        await job.in(() => lock.acquire('key', { mode: 'read' }));
-        await outcomeOf(job.in(() => lock.acquire('key'))).settled;
-      },
-      ['granted', 'granted', 'deadlock'],
-    ],
-    [
-      'refused for a limit, if it is re-entered too often',
-      async (setup) => {
-        const job = setup.job();
-        await job.in(() => lock.acquire('key'));
-        for (let n = 0; n < 64; n++) await outcomeOf(job.in(() => lock.acquire('key'))).settled;
-      },
-      ['granted', 'refused limit'],
-    ],
-    [
-      'granted for each key of a batch that has to wait for some of them, or refused if it does not wait',
-      async (setup) => {
-        const hold = await taken(setup);
-        const waiting = setup.job().in(() => lock.runAll(['a', 'key', 'z'], () => 1));
-        await setup.clock.settle();
-        await outcomeOf(setup.job().in(() => lock.runAll(['a', 'key'], () => 1, { waitMs: 0 }))).settled;
-        await hold.release();
-        await waiting;
-      },
-      // `z` was free at first, and was released for the time of the wait.
-      ['granted', 'granted', 'granted', 'refused busy', 'granted', 'granted'],
-    ],
-    [
-      'refused for the store, if that fails',
-      async (setup) => {
-        setup.store.next('acquire', { kind: 'rejected', error });
-        await queued(setup);
-      },
-      ['refused store'],
-    ],
-    [
-      'refused for a lost hold, if it would re-enter it',
-      async (setup) => {
-        const job = setup.job();
-        await job.in(() => lock.acquire('key', { renew: false, leaseMs: 100 }));
-        await setup.clock.advance(200);
-        await outcomeOf(job.in(() => lock.acquire('key'))).settled;
-      },
-      ['granted', 'refused lost'],
-    ],
-    [
-      'refused as closed, if the Locks is closing',
-      async (setup) => {
-        await taken(setup);
-        await queued(setup);
-        const closing = setup.locks.close({ drainMs: 0 });
-        await queued(setup);
-        await setup.clock.advance(60_000);
-        await closing;
-      },
-      ['granted', 'refused closed', 'refused closed'],
-    ],
-  ])('%s', async (_, play, expected) => {
-    const setup = setUp();
-    const seen = watch(setup);
-    await play(setup);
-    await setup.clock.settle();
-    expect(seen).toEqual(expected);
+  function itEnds(how: string, expected: string[], play: (setup: Setup) => Promise<unknown>): void {
+    it(`An acquire ends as ${how}`, async () => {
+      const setup = setUp();
+      const seen = watch(setup);
+      await play(setup);
+      await setup.clock.settle();
+      expect(seen).toEqual(expected);
+    });
+  }
+
+  itEnds('granted, if the key is free', ['granted'], (setup) => taken(setup));
+
+  itEnds('refused as busy, if it does not wait', ['granted', 'refused busy', 'refused busy'], async (setup) => {
+    await taken(setup);
+    await queued(setup, { waitMs: 0 });
+    await setup.job().in(() => lock.tryAcquire('key'));
   });
+
+  itEnds('timeout, if it waits too long', ['granted', 'timeout'], async (setup) => {
+    await taken(setup);
+    await queued(setup, { waitMs: 100 });
+    await setup.clock.advance(100);
+  });
+
+  itEnds('aborted, by its signal, before and while it waits', ['granted', 'aborted', 'aborted'], async (setup) => {
+    await taken(setup);
+    const controller = new AbortController();
+    await queued(setup, { signal: controller.signal });
+    controller.abort();
+    await queued(setup, { signal: controller.signal });
+  });
+
+  itEnds('deadlock, if a reader beside others asks to write', ['granted', 'granted', 'deadlock'], async (setup) => {
+    await taken(setup, { mode: 'read' });
+    const job = setup.job();
+    await job.in(() => lock.acquire('key', { mode: 'read' }));
+    await outcomeOf(job.in(() => lock.acquire('key'))).settled;
+  });
+
+  itEnds('refused for a limit, if it is re-entered too often', ['granted', 'refused limit'], async (setup) => {
+    const job = setup.job();
+    await job.in(() => lock.acquire('key'));
+    for (let n = 0; n < 64; n++) await outcomeOf(job.in(() => lock.acquire('key'))).settled;
+  });
+
+  // `z` was free at first, and was released for the time of the wait.
+  itEnds(
+    'granted for each key of a batch that has to wait for some of them, or refused if it does not wait',
+    ['granted', 'granted', 'granted', 'refused busy', 'granted', 'granted'],
+    async (setup) => {
+      const hold = await taken(setup);
+      const waiting = setup.job().in(() => lock.runAll(['a', 'key', 'z'], () => 1));
+      await setup.clock.settle();
+      await outcomeOf(setup.job().in(() => lock.runAll(['a', 'key'], () => 1, { waitMs: 0 }))).settled;
+      await hold.release();
+      await waiting;
+    },
+  );
+
+  itEnds('refused for the store, if that fails', ['refused store'], async (setup) => {
+    setup.store.next('acquire', { kind: 'rejected', error });
+    await queued(setup);
+  });
+
+  itEnds('refused for a lost hold, if it would re-enter it', ['granted', 'refused lost'], async (setup) => {
+    const job = setup.job();
+    await job.in(() => lock.acquire('key', { renew: false, leaseMs: 100 }));
+    await setup.clock.advance(200);
+    await outcomeOf(job.in(() => lock.acquire('key'))).settled;
+  });
+
+  itEnds(
+    'refused as closed, if the Locks is closing',
+    ['granted', 'refused closed', 'refused closed'],
+    async (setup) => {
+      await taken(setup);
+      await queued(setup);
+      const closing = setup.locks.close({ drainMs: 0 });
+      await queued(setup);
+      await setup.clock.advance(60_000);
+      await closing;
+    },
+  );
 
   it('A mistake in the options of an acquire ends in no event', async () => {
     const setup = setUp();

@@ -98,16 +98,6 @@ describe('A key', () => {
       ),
     );
   });
-
-  it.each([
-    ['4 097 bytes', 'x'.repeat(4097), 4097],
-    ['4 097 bytes in fewer characters', `${'ä'.repeat(2048)}x`, 4097],
-    ['1 MB', 'x'.repeat(2 ** 20), 2 ** 20],
-  ])('A key of %s is refused, without being repeated', (_, key, bytes) => {
-    expect(() => lockName(key)).toThrow(
-      new LockKeyError(`Expected the lock key to be 4096 bytes at most, got ${bytes}`),
-    );
-  });
 });
 
 describe('A category', () => {

@@ -162,6 +162,9 @@ describe.each<[string, number, LocksOptions]>([
       refused: [processIsFull, processIsFull],
     });
     expect((await setup.store.inspect('another')).waiters).toEqual([]);
+    expect(setup.store.calls.findLast(({ operation }) => operation === 'acquire')).toMatchObject({
+      terms: { queue: false },
+    });
     // Of no concern to other processes, nor to those who do not wait: the holder's own, in another scope, and tries.
     await setup.job('holder').in(() => lock.run(keys[0]!, () => {}));
     const elsewhere = await line(setup.sibling(options), 1, 'another');
