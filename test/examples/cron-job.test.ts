@@ -1,19 +1,15 @@
 import { getLock, lock } from 'reenlock';
 import { orderKey } from '../../examples/orders/key.ts';
-import { type RedisServer, startRedis } from '../support/redis/server.ts';
+import { useRedis } from '../support/redis/redis-stage.ts';
 import { beside, Example, readOrder, ship, stopExamples } from './example.ts';
 
 const skipped = /^settlement: another instance has this round$/;
 const settled = /^settlement [0-9a-f]{32}: order \d+, \d+ cents$/;
 
 describe('cron-job/server.ts', () => {
-  let redis: RedisServer;
-  beforeAll(async () => {
-    redis = await startRedis();
-  });
+  const redis = useRedis();
   afterEach(stopExamples);
-  afterAll(() => redis.stop());
-  const start = () => Example.start('cron-job/server.ts', { REDIS_URL: redis.url, SCHEDULE: '* * * * * *' });
+  const start = () => Example.start('cron-job/server.ts', { REDIS_URL: redis.server.url, SCHEDULE: '* * * * * *' });
 
   it('settles each cent once, in the midst of requests, where every instance has the schedule', async () => {
     const examples = await Promise.all([start(), start()]);
@@ -40,7 +36,7 @@ describe('cron-job/server.ts', () => {
     const example = await start();
     expect((await ship(example, '8')).status).toBe(201);
     const before = example.lines.length;
-    await beside(redis.url, async () => {
+    await beside(redis.server.url, async () => {
       const round = await lock.acquire('settlement');
       await example.line(skipped);
       const settledBefore = example.lines.slice(before).filter((line) => settled.test(line)).length;
@@ -53,7 +49,7 @@ describe('cron-job/server.ts', () => {
 
   it('told to stop while it waits for an order, gives up, settles nothing and ends with 0', async () => {
     const example = await start();
-    await beside(redis.url, async () => {
+    await beside(redis.server.url, async () => {
       await lock.acquire(orderKey('9'));
       const answer = ship(example, '9');
       await example.line(/^waits for order:9$/);

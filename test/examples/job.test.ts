@@ -1,11 +1,11 @@
 import { once } from 'node:events';
-import Redis from 'ioredis';
 import { createLocks, lock, runInTrace } from 'reenlock';
 import { settleOrders } from '../../examples/job/settlement.ts';
 import { MemoryDatabase } from '../../examples/orders/database.ts';
 import { orderKey } from '../../examples/orders/key.ts';
 import { createServices } from '../../examples/orders/setup.ts';
-import { type RedisServer, startRedis } from '../support/redis/server.ts';
+import { useRedis } from '../support/redis/redis-stage.ts';
+import { startRedis } from '../support/redis/server.ts';
 import { until } from '../support/until.ts';
 import { Example, readOrder, ship, stopExamples } from './example.ts';
 
@@ -31,15 +31,11 @@ function settledCents(example: Example): number {
 }
 
 describe('job/server.ts', () => {
-  let redis: RedisServer;
-  beforeAll(async () => {
-    redis = await startRedis();
-  });
+  const redis = useRedis();
   afterEach(stopExamples);
-  afterAll(() => redis.stop());
 
   it('settles each cent once when requests and another settlement run in other processes', async () => {
-    const env = { REDIS_URL: redis.url, NIGHT_MS: '1' };
+    const env = { REDIS_URL: redis.server.url, NIGHT_MS: '1' };
     const examples = await Promise.all([
       Example.start('job/server.ts', env),
       Example.start('job/server.ts', env),
@@ -53,19 +49,14 @@ describe('job/server.ts', () => {
   });
 
   it('goes on serving when a round fails, and settles with a later one', async () => {
-    const client = new Redis(redis.url);
-    try {
-      await client.flushall();
-      await client.set('orders', 'no hash'); // What a round asks for is refused.
-      const example = await Example.start('job/server.ts', { REDIS_URL: redis.url, NIGHT_MS: '1' });
-      const failed = async (): Promise<number> =>
-        Number(/cmdstat_hkeys:.*failed_calls=(\d+)/.exec(await client.info('commandstats'))?.[1] ?? 0);
-      await until(failed, (count) => count > 1);
-      await client.del('orders');
-      await shipAndSettle(example);
-    } finally {
-      await client.quit();
-    }
+    const { client, server } = redis;
+    await client.set('orders', 'no hash'); // What a round asks for is refused.
+    const example = await Example.start('job/server.ts', { REDIS_URL: server.url, NIGHT_MS: '1' });
+    const failed = async (): Promise<number> =>
+      Number(/cmdstat_hkeys:.*failed_calls=(\d+)/.exec(await client.info('commandstats'))?.[1] ?? 0);
+    await until(failed, (count) => count > 1);
+    await client.del('orders');
+    await shipAndSettle(example);
   });
 
   it('told to stop in a round to which its database does not reply, ends with 0', async () => {

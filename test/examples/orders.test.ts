@@ -1,6 +1,6 @@
 import { getRequestListener } from '@hono/node-server';
 import Redis from 'ioredis';
-import { createLocks, getLock, lock, runInTrace } from 'reenlock';
+import { createLocks, getLock, lock } from 'reenlock';
 import { RedisStore } from 'reenlock/redis';
 import request from 'supertest';
 import { createApp as createExpressApp } from '../../examples/express-orders/app.ts';
@@ -12,7 +12,7 @@ import { orderKey } from '../../examples/orders/key.ts';
 import { createServices } from '../../examples/orders/setup.ts';
 import { type RedisServer, startRedis } from '../support/redis/server.ts';
 import { until } from '../support/until.ts';
-import { Example, readOrder, ship, stopExamples } from './example.ts';
+import { beside, Example, readOrder, ship, stopExamples } from './example.ts';
 
 type Parts = Parameters<typeof createExpressApp>;
 
@@ -102,9 +102,7 @@ describe('on Redis', () => {
     async (_, n) => {
       const example = examples[n]!;
       const id = String(8 + n);
-      const client = new Redis(redis.url);
-      const locks = createLocks({ store: new RedisStore({ client }) });
-      const test = async (): Promise<void> => {
+      await beside(redis.url, async () => {
         await lock.acquire(orderKey(id));
         const answer = await ship(example, id);
         expect(answer.status).toBe(423);
@@ -112,13 +110,7 @@ describe('on Redis', () => {
         expect(await answer.json()).toEqual({ error: expect.stringContaining('not free'), code: 'ERR_LOCK_TIMEOUT' });
         await lock.release(orderKey(id));
         expect((await ship(example, id)).status).toBe(201);
-      };
-      try {
-        await runInTrace(test, { locks });
-      } finally {
-        await locks.close();
-        await client.quit();
-      }
+      });
     },
   );
 

@@ -1,4 +1,4 @@
-import { type RedisServer, startRedis } from '../support/redis/server.ts';
+import { useRedis } from '../support/redis/redis-stage.ts';
 import { until } from '../support/until.ts';
 import { Example, stopExamples } from './example.ts';
 
@@ -23,15 +23,11 @@ const reserve = (example: Example, seat: string) => send(example, 'POST', `/seat
 const pay = (example: Example, token: unknown) => send(example, 'POST', '/payments', { token });
 
 describe('The seat reservation', () => {
-  let redis: RedisServer;
-  beforeAll(async () => {
-    redis = await startRedis();
-  });
+  const redis = useRedis();
   afterEach(stopExamples);
-  afterAll(() => redis.stop());
 
   it('A seat that one process reserved is paid in another, by the one that has its token, once', async () => {
-    const env = { REDIS_URL: redis.url };
+    const env = { REDIS_URL: redis.server.url };
     const [one, two] = await Promise.all([Example.start(file, env), Example.start(file, env)]);
     const reservation = await reserve(one, '12A');
     expect(reservation.status).toBe(201);

@@ -3,11 +3,9 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { promisify } from 'node:util';
-import Redis from 'ioredis';
-import { RedisStore } from 'reenlock/redis';
 import { freePort } from '../support/processes/free-port.ts';
 import { runScript, startScript } from '../support/processes/processes.ts';
-import { type RedisServer, startRedis } from '../support/redis/server.ts';
+import { useRedis } from '../support/redis/redis-stage.ts';
 import { until } from '../support/until.ts';
 import { Bank } from './bank.ts';
 import { Example, exampleFile, stopExamples } from './example.ts';
@@ -22,24 +20,16 @@ async function processes(): Promise<{ pid: number; parent: number }[]> {
 }
 
 describe('two services on one Redis', () => {
-  let redis: RedisServer;
-  let client: Redis;
-  let store: RedisStore;
+  const redis = useRedis();
   let bank: Bank;
   let orders: Example;
   let payments: Example;
 
-  beforeAll(async () => {
-    redis = await startRedis();
-    client = new Redis(redis.url);
-    store = new RedisStore({ client });
-  });
   beforeEach(async () => {
-    await client.flushall();
     bank = await Bank.open();
     const [ordersPort, paymentsPort] = [await freePort(), await freePort()];
     const env = {
-      REDIS_URL: redis.url,
+      REDIS_URL: redis.server.url,
       BANK_URL: bank.url,
       ORDERS_URL: `http://127.0.0.1:${ordersPort}`,
       PAYMENTS_URL: `http://127.0.0.1:${paymentsPort}`,
@@ -53,15 +43,11 @@ describe('two services on one Redis', () => {
     ]);
   });
   afterEach(() => stopExamples().finally(() => bank.close()));
-  afterAll(async () => {
-    await client.quit();
-    await redis.stop();
-  });
 
   const post = (url: string, traceId: string) => fetch(url, { method: 'POST', headers: { 'X-Trace-Id': traceId } });
   const ship = (traceId: string) => post(orders.url('/orders/42/shipments'), traceId);
   const charge = (traceId: string) => post(payments.url('/orders/42/charges'), traceId);
-  const inspect = () => store.inspect('order:42');
+  const inspect = () => redis.inspect('order:42');
   const state = (fits: (state: Awaited<ReturnType<typeof inspect>>) => boolean) => until(inspect, fits);
   /** When a grant was made, by the store's clock: a fence is its time in microseconds, unless two fall into one. */
   const grantedAtMs = (line: string) => Number(/fence (\d+)$/.exec(line)?.[1]) / 1_000;
@@ -94,7 +80,7 @@ describe('two services on one Redis', () => {
     const refusing = createServer((_req, res) => res.writeHead(503).end('{}')).listen(0, '127.0.0.1');
     await once(refusing, 'listening');
     const ORDERS_URL = `http://127.0.0.1:${(refusing.address() as AddressInfo).port}`;
-    const env = { REDIS_URL: redis.url, BANK_URL: bank.url, ORDERS_URL };
+    const env = { REDIS_URL: redis.server.url, BANK_URL: bank.url, ORDERS_URL };
     try {
       const alone = await Example.start('two-services/payments.ts', env);
       bank.answerAll();
