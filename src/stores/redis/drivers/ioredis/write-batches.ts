@@ -4,6 +4,9 @@ import { guarded } from '../../../../core/base/safely.ts';
 
 type Stream = Redis['stream'];
 
+/** Node, Bun and Deno set it before they emit `exit`. */
+type ExitingProcess = typeof process & { readonly _exiting?: boolean };
+
 /** How many calls go into one write: the server works on the first calls while the next ones are made. */
 const callsPerWrite = 16;
 
@@ -29,9 +32,10 @@ export class WriteBatcher {
   /**
    * Call it before each call. The first call of a round is written at once, unless the server is busy: it is often the only one,
    * or one that others wait for. The others are written together, sixteen at a time, the rest at the end of the round. Before the
-   * first connection there is no stream, and nothing is held back.
+   * first connection there is no stream, and nothing is held back. Nor is it when the process exits: no round ends any more.
    */
   beforeCall(): void {
+    if ((process as ExitingProcess)._exiting) return;
     this.#calls += 1;
     const stream = this.#stream;
     if (stream === undefined) this.#beginRound();

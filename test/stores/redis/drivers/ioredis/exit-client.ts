@@ -2,12 +2,22 @@ import { Redis } from 'ioredis';
 import { createLocks, lock, runInTrace } from 'reenlock';
 import { RedisStore } from 'reenlock/redis';
 
-// One process that exits at the end of a job which has left its holds to the end.
+// One process that exits at the end of a job which has left its holds to the end, or to a listener of `exit`.
 async function main(): Promise<void> {
-  const store = new RedisStore({ client: new Redis(Number(process.argv[2])) });
+  const [port, mode] = process.argv.slice(2);
+  const store = new RedisStore({ client: new Redis(Number(port)) });
   // Without their release, the holds last for longer than the test.
   const locks = createLocks({ store, leaseMs: 60_000, claimMs: 60_000 });
-  await runInTrace(() => Promise.all(['a', 'b', 'c'].map((key) => lock.acquire(key))), { locks });
+  const job = async (): Promise<void> => {
+    const holds = await Promise.all(['a', 'b', 'c'].map((key) => lock.acquire(key)));
+    if (mode === 'end') return;
+    process.on('exit', () => {
+      for (const hold of holds) void hold.release();
+    });
+    await new Promise((resolve) => setImmediate(resolve));
+    process.exit();
+  };
+  await runInTrace(job, { locks });
   await new Promise((resolve) => process.nextTick(resolve));
   process.exit();
 }

@@ -80,8 +80,12 @@ describe('The calls of one round', () => {
     await Promise.all(answers);
   });
 
-  it('All holds of a job are released if the process exits at its end', async () => {
-    const result = await runScript(join(__dirname, 'exit-client.ts'), { args: [String(stage.server.port)] });
+  it.each([
+    ['of a job are released if the process exits at its end', 'end'],
+    ['that a listener of `exit` releases are released', 'listener'],
+  ])('All holds %s', async (_, mode) => {
+    const args = [String(stage.server.port), mode];
+    const result = await runScript(join(__dirname, 'exit-client.ts'), { args });
     expect(result).toEqual({ code: 0, stdout: '', stderr: '' });
     const store = new RedisStore({ client });
     for (const id of ['a', 'b', 'c']) await until(async () => (await store.inspect(id)).holds.length === 0);
