@@ -65,7 +65,10 @@ export class WriteBatcher {
   }
 }
 
-/** The streams that are corked. If the process exits, they are uncorked before: a release that nobody awaits must be sent. */
+/**
+ * The streams that are corked. If the process exits, they are uncorked before: a release that nobody awaits must be sent. Over TLS
+ * Node sends one write in a round, so that the others are lost then, corked or not.
+ */
 class CorkedStreams {
   readonly #streams = new Set<Stream>();
   /** One listener for all clients: Node warns of many. */
