@@ -91,7 +91,7 @@ describe('What a wrong use warns of, once', () => {
         }),
       both,
       'LOCK_MANY_KEYS',
-      "Expected a request or job that needs many keys to acquire them together, got one that holds 100 and has acquired the last one alone: `lock.runAll` and `lock.acquireAll` make fewer calls, and can't deadlock",
+      "Expected a request or job that needs many keys to acquire them together, got one that holds 100 and acquires another one alone: `lock.runAll` and `lock.acquireAll` make fewer calls, and can't deadlock",
       ownLine,
     ],
   ])('%s: the warning says what was expected, what came and what to do, and where', async (_, ...row) => {

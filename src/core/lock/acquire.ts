@@ -84,6 +84,8 @@ export function acquire(
   // A new hold beneath a grant of the scope: a reader that becomes the writer, or a branch alongside others.
   const settings = entered === undefined ? requested : { ...requested, reentrant: entered.reentrant };
   const acquisition = new Acquisition(branch, name, settings, isForGuard, entered, details);
+  // A batch limits its first call.
+  if (details?.firstCallTimeoutMs === undefined) warnOfManyKeys(scope.holds.all.length);
   if (acquireChannel.hasSubscribers) return acquireTraced(acquisition, details?.as ?? caller);
   acquisition.begin();
   return acquisition.result.promise;
@@ -233,8 +235,6 @@ class Acquisition implements AcquireTask {
     if (isOverlap) warnOfOverlap();
     const first = firstHold(this.work, this, granted);
     scope.holds.removePending(this);
-    // A batch limits its first call.
-    if (this.firstCallTimeoutMs === undefined) warnOfManyKeys(scope.holds.all.length, this.callSite);
     reportGranted(scope.runtime.events, this, granted, isOverlap);
     const { joined } = this;
     // If an ancestor has released it meanwhile, that is no loss.

@@ -25,14 +25,14 @@ export function warnOfOverlap(): void {
 /** This many keys, acquired in a loop, deserve a hint. */
 const manyKeys = 100;
 
-/** A request or job takes very many keys, one after the other. */
-export function warnOfManyKeys(held: number, callSite: CallSite | undefined): void {
+/** A request or job that holds very many keys acquires another one alone. Call it within that call. */
+export function warnOfManyKeys(held: number): void {
   if (held !== manyKeys) return;
   warnOnce(
     'LOCK_MANY_KEYS',
-    `Expected a request or job that needs many keys to acquire them together, got one that holds ${manyKeys} and has acquired the last one alone: \`lock.runAll\` and \`lock.acquireAll\` make fewer calls, and can't deadlock`,
+    `Expected a request or job that needs many keys to acquire them together, got one that holds ${manyKeys} and acquires another one alone: \`lock.runAll\` and \`lock.acquireAll\` make fewer calls, and can't deadlock`,
     undefined,
-    () => callSite,
+    () => new CallSite(),
   );
 }
 
