@@ -29,16 +29,6 @@ export const optimizations = [
     to: 'return',
   },
   {
-    where: '`heads` in drivers/ioredis/script-call.ts',
-    buys: 'the texts between arguments are made once',
-    scenario: 'wide',
-    row: 'reenlock',
-    column: 'clientUs',
-    file: 'stores/redis/drivers/ioredis/script-call.js',
-    from: 'heads[bytes] ?? newHead(bytes)',
-    to: 'newHead(bytes)',
-  },
-  {
     where: 'drivers/ioredis/write-batches.ts',
     buys: 'calls of one round are written together',
     scenario: 'wide',
@@ -47,16 +37,6 @@ export const optimizations = [
     file: 'stores/redis/drivers/ioredis/single-driver.js',
     from: 'this.#batcher.beforeCall();',
     to: '',
-  },
-  {
-    where: '`callsOfBusyServer` in drivers/ioredis/write-batches.ts',
-    buys: 'the first call of a round is written with the others while the server is busy',
-    scenario: 'wide',
-    row: 'reenlock',
-    column: 'clientUs',
-    file: 'stores/redis/drivers/ioredis/write-batches.js',
-    from: 'commandQueue.length >= callsOfBusyServer',
-    to: 'false',
   },
   {
     where: 'drivers/ioredis/cluster-driver.ts',

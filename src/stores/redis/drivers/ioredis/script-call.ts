@@ -57,24 +57,13 @@ class ScriptCall {
 }
 
 function encode(command: RedisCommand, bytesOf: (word: string) => number): string {
-  let text = `*${command.length}`;
+  let text = `*${command.length}\r\n`;
   for (const argument of command) {
     const word = String(argument);
-    text += headOf(bytesOf(word)) + word;
+    text += `$${bytesOf(word)}\r\n${word}\r\n`;
   }
-  return `${text}\r\n`;
+  return text;
 }
-
-/** What is between two arguments, with the length of the second one: made once, since most of an encoding is to make such texts. */
-function headOf(bytes: number): string {
-  return heads[bytes] ?? newHead(bytes);
-}
-
-function newHead(bytes: number): string {
-  return `\r\n$${bytes}\r\n`;
-}
-
-const heads: readonly string[] = Array.from({ length: 100 }, (_, bytes) => newHead(bytes));
 
 /** `evalsha <digest> <number of keys> <keys and arguments>` with the prefix before each key. */
 function withPrefix([name, sha1, keyCount, ...rest]: RedisCommand, keyPrefix: string): RedisCommand {
