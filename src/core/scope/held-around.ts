@@ -5,8 +5,8 @@ import type { LockName } from '../model/key.ts';
 import type { AcquireSettings } from '../model/options.ts';
 import type { HoldRequest } from '../model/store.ts';
 import type { Reentrant } from '../model/types.ts';
-import type { Branch, Scope } from '../scope/scope.ts';
-import type { OwnedHold } from '../scope/scope-holds.ts';
+import type { Branch, Scope } from './scope.ts';
+import type { OwnedHold } from './scope-holds.ts';
 
 /** Whether an acquire waited for its own request or trace, if the holder is known. */
 export function heldBy(
